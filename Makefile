@@ -1,0 +1,88 @@
+# `make` alone lists the targets. CI runs these and nothing else.
+
+GOLANGCI  := .tools/golangci-lint-v2.15.0/golangci-lint
+VULNCHECK := .tools/govulncheck-v1.9.0/govulncheck
+BENCHTIME ?= 1s
+FUZZTIME  ?= 10s
+SYSTEMS   := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+BUILD     := CGO_ENABLED=0 go build -trimpath
+RACE       = $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
+# Runs the command $(1) in the root module, then in bench/, which is a module of its own.
+EACH_MODULE = $(1) && if [ -f bench/go.mod ]; then cd bench && $(1); fi
+
+# `make module PATH=x` would take the search path away from the recipe: keep x, restore what the environment had.
+ifeq ($(origin PATH),command line)
+MODULE := $(PATH)
+override PATH = $(shell printenv PATH)
+export PATH
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build test demo lint vuln fuzz bench cross completions release module clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+
+setup: ## Check the Go version and download the modules
+	@command -v go >/dev/null || { echo "error: Go is missing. hint: install Go $$(awk '$$1 == "go" {print $$2}' go.mod) or newer from https://go.dev/dl" >&2; exit 1; }
+	@go list -m >/dev/null 2>&1 || { echo "error: $$(go version) is too old. hint: go.mod asks for $$(awk '$$1 == "go" {print $$2}' go.mod) or newer, from https://go.dev/dl" >&2; exit 1; }
+	@go version
+	@$(call EACH_MODULE,go mod download)
+
+build: setup ## Build bin/holdfast; its version comes from the build info
+	$(BUILD) -o bin/ ./cmd/holdfast
+
+test: setup ## Vet, then run every test with the race detector in random order
+	@[ -n "$(RACE)" ] || echo "note: no C compiler found, so the tests run without the race detector"
+	@$(call EACH_MODULE,go vet ./... && go test $(RACE) -shuffle=on ./...)
+
+demo: build ## Build, then show the main job: calls that survive a failing API
+	bin/holdfast demo
+
+lint: setup $(GOLANGCI) ## Run golangci-lint (.golangci.yml) and go vet
+	go vet ./...
+	$(GOLANGCI) run ./...
+
+vuln: setup $(VULNCHECK) ## Look for known vulnerabilities in the code that is reached
+	@if $(VULNCHECK) ./... > .tools/vuln.txt 2>&1; then cat .tools/vuln.txt; \
+	elif grep -q 'fetching vulnerabilities' .tools/vuln.txt; then echo "vuln: the vulnerability database is not reachable, skipped"; \
+	else cat .tools/vuln.txt; exit 1; fi
+
+fuzz: setup ## Fuzz each FuzzXxx for FUZZTIME (default 10s)
+	@for t in $$(grep -rHoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' --exclude-dir=bench --exclude-dir=node_modules . | sed -E 's|/[^/]+:func |:|'); do \
+		echo "fuzz $$t"; go test -run '^$$' -fuzz "^$${t#*:}\$$" -fuzztime $(FUZZTIME) "$${t%:*}" || exit 1; done
+
+bench: setup ## Run each benchmark for BENCHTIME (default 1s)
+	@$(call EACH_MODULE,go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...)
+
+cross: setup ## Build for Linux, macOS and Windows into dist/
+	@for s in $(SYSTEMS); do out=dist/holdfast-$${s%/*}-$${s#*/}; case $$s in windows/*) out=$$out.exe;; esac; \
+		echo "$$out"; GOOS=$${s%/*} GOARCH=$${s#*/} $(BUILD) -ldflags '-s -w' -o $$out ./cmd/holdfast || exit 1; done
+
+completions: build ## Write the shell completions into dist/completions/
+	@mkdir -p dist/completions
+	@for s in bash zsh fish powershell; do bin/holdfast completion $$s > dist/completions/holdfast.$$s || exit 1; done
+
+release: clean cross completions ## Build everything a release carries, with checksums
+	@cd dist && sum=$$(command -v sha256sum || echo shasum -a 256) && $$sum holdfast-* completions/* > SHA256SUMS && cat SHA256SUMS
+
+module: ## Rename the module everywhere: make module PATH=github.com/you/holdfast
+	@[ -n "$(MODULE)" ] || { echo "usage: make module PATH=github.com/you/holdfast" >&2; exit 2; }
+	@old=$$(awk '$$1 == "module" {print $$2}' go.mod); \
+	imports='s#^((//)?[[:space:]]*import +([A-Za-z0-9_.]+ +)?")'$$old'(["/])#\1$(MODULE)\4#'; \
+	block='/^import \(/,/^\)/ s#^([[:space:]]*([A-Za-z0-9_.]+ +)?")'$$old'(["/])#\1$(MODULE)\3#'; \
+	gomod='s#^(module +|require +|replace +|[[:space:]]+)'$$old'([/[:space:]]|$$)#\1$(MODULE)\2#'; \
+	fetch='s#(go (get|install|run) )'$$old'([/@[:space:]]|$$)#\1$(MODULE)\3#'; \
+	edit() { sed -E "$$@" > .module.tmp && cat .module.tmp > "$$f" && rm .module.tmp || exit 1; }; \
+	find . -type d \( -name .git -o -name .tools -o -name node_modules -o -name dist \) -prune -o -type f \( -name '*.go' -o -name '*.md' -o -name go.mod \) -print | while read -r f; do \
+		case $$f in */go.mod) edit "$$gomod" "$$f";; *) grep -qE "[\"[:space:]]$$old" "$$f" || continue; edit -e "$$imports" -e "$$block" -e "$$fetch" "$$f";; esac; \
+	done; gofmt -w . && go list -m
+
+clean: ## Remove what the other targets made, except the tools
+	rm -rf bin dist out
+
+.tools/golangci-lint-%/golangci-lint:
+	GOBIN=$(CURDIR)/$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$*
+
+.tools/govulncheck-%/govulncheck:
+	GOBIN=$(CURDIR)/$(@D) go install golang.org/x/vuln/cmd/govulncheck@$*
