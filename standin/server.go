@@ -1,0 +1,123 @@
+package standin
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"holdfast/internal/wire"
+)
+
+// organization is the value of the header anthropic-organization-id.
+const organization = "org_standin"
+
+// Server plays a Plan. It is an http.Handler, safe for concurrent use; use New.
+//
+// Resets and cuts end the handler with http.ErrAbortHandler, which net/http
+// expects; whoever calls ServeHTTP without a server has to expect it too.
+type Server struct {
+	plan    Plan
+	script  *script
+	journal *journal
+
+	closed    chan struct{}
+	closeOnce sync.Once
+}
+
+// New returns a server for the plan. It panics when Plan.Validate reports a
+// mistake, so a plan that comes from outside is to be validated first; those of
+// ParsePlan are.
+func New(plan Plan) *Server {
+	if err := plan.Validate(); err != nil {
+		panic(err)
+	}
+	if plan.Reply == "" {
+		plan.Reply = defaultReply
+	}
+	if plan.BadKeys == nil {
+		plan.BadKeys = []string{"bad"}
+	}
+	plan.BadKeys = slices.Clone(plan.BadKeys)
+	return &Server{plan: plan, script: newScript(plan), journal: &journal{}, closed: make(chan struct{})}
+}
+
+// Start serves on a TCP address and returns the base URL and a function that
+// stops at once, open requests included. addr "" is any free loopback port.
+func (s *Server) Start(addr string) (url string, stop func() error, err error) {
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return "", nil, fmt.Errorf("standin: cannot listen on %s: %w", addr, err)
+	}
+	server := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(listener) // always ends with ErrServerClosed: stop is the only way out
+	}()
+	stop = func() error {
+		s.Close()
+		err := server.Close()
+		<-ended
+		return err
+	}
+	return "http://" + listener.Addr().String(), stop, nil
+}
+
+// Close ends every request that is waiting: delays, timeouts and stalls. The
+// connections are cut. Requests that come later do not wait either.
+func (s *Server) Close() { s.closeOnce.Do(func() { close(s.closed) }) }
+
+// Reset forgets the journal, the bill and every count, and begins all steps anew.
+// Requests that are open then are no longer recorded.
+func (s *Server) Reset() {
+	s.script.reset()
+	s.journal.reset()
+}
+
+// Journal returns what has arrived so far, in order of arrival, open requests
+// included. Of more than 100,000 requests the newest are kept.
+func (s *Server) Journal() Journal { return s.journal.copy() }
+
+// Open returns the number of requests being answered now.
+func (s *Server) Open() int { return s.journal.openNow() }
+
+// Billed returns the tokens billed since the start or the last Reset: for every
+// answer, also one that was lost on its way.
+func (s *Server) Billed() (input, output int) {
+	b := s.journal.billedSoFar()
+	return b.Input, b.Output
+}
+
+// ServeHTTP answers one request as the plan has it.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, inspectPrefix) {
+		s.inspect(w, r)
+		return
+	}
+	entry := s.journal.arrive(r)
+	defer entry.depart()
+
+	dialect := wire.DialectOf(r.URL.Path)
+	q, refused := s.accept(w, r, dialect, entry)
+	a := &reply{server: s, w: w, rc: http.NewResponseController(w), r: r, q: q, dialect: dialect, entry: entry}
+	a.requestID = fmt.Sprintf("req_standin_%06d", entry.number())
+	if refused != nil {
+		entry.begin(rejected, "", 0, a.requestID)
+		a.fail(refused.status, refused.code, refused.message)
+		return
+	}
+	job, attempt, step := s.script.next(q.prompt)
+	if step.RequestID != "" {
+		a.requestID = step.RequestID
+	}
+	entry.begin(step.Kind, job, attempt, a.requestID)
+	a.step = step
+	a.play()
+}
