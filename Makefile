@@ -72,11 +72,12 @@ module: ## Rename the module everywhere: make module PATH=github.com/you/holdfas
 	imports='s#^((//)?[[:space:]]*import +([A-Za-z0-9_.]+ +)?")'$$old'(["/])#\1$(MODULE)\4#'; \
 	block='/^import \(/,/^\)/ s#^([[:space:]]*([A-Za-z0-9_.]+ +)?")'$$old'(["/])#\1$(MODULE)\3#'; \
 	gomod='s#^(module +|require +|replace +|[[:space:]]+)'$$old'([/[:space:]]|$$)#\1$(MODULE)\2#'; \
-	fetch='s#(go (get|install|run) )'$$old'([/@[:space:]]|$$)#\1$(MODULE)\3#'; \
+	fetch='s#(go (get|install|run) )'$$old'([/@`[:space:]]|$$)#\1$(MODULE)\3#g'; \
 	edit() { sed -E "$$@" > .module.tmp && cat .module.tmp > "$$f" && rm .module.tmp || exit 1; }; \
 	find . -type d \( -name .git -o -name .tools -o -name node_modules -o -name dist \) -prune -o -type f \( -name '*.go' -o -name '*.md' -o -name go.mod \) -print | while read -r f; do \
 		case $$f in */go.mod) edit "$$gomod" "$$f";; *) grep -qE "[\"[:space:]]$$old" "$$f" || continue; edit -e "$$imports" -e "$$block" -e "$$fetch" "$$f";; esac; \
-	done; gofmt -w . && go list -m
+		case $$f in *.go) gofmt -w "$$f" || exit 1;; esac; \
+	done && go list -m
 
 clean: ## Remove what the other targets made, except the tools
 	rm -rf bin dist out
