@@ -1,0 +1,429 @@
+package holdfast
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// State is a breaker's state.
+//
+//	closed    -> open       a trip rule is met by a failure
+//	open      -> half_open  the first caller after the cooldown, who takes the probe's lease in the same step
+//	half_open -> closed     the probe succeeds; traffic then ramps up
+//	half_open -> open       the probe fails; the cooldown grows
+//	half_open -> half_open  the probe proves nothing (terminal, throttled, cancelled) or its lease expires:
+//	                        the next caller probes
+type State uint8
+
+const (
+	// Closed lets everything through and counts.
+	Closed State = iota
+	// Open refuses everything until the cooldown is over.
+	Open
+	// HalfOpen lets one probe through.
+	HalfOpen
+)
+
+// String returns closed, open or half_open.
+func (s State) String() string {
+	switch s {
+	case Closed:
+		return "closed"
+	case Open:
+		return "open"
+	case HalfOpen:
+		return "half_open"
+	}
+	return fmt.Sprintf("State(%d)", uint8(s))
+}
+
+// Result is what a breaker learns from one admitted attempt.
+type Result uint8
+
+const (
+	// Ignore says nothing about the upstream's health; it only gives the ticket back.
+	Ignore Result = iota
+	// Success is an upstream that works.
+	Success
+	// Failure is an upstream that does not.
+	Failure
+)
+
+// Count is what a breaker counts.
+type Count uint8
+
+const (
+	// CountAttempts counts every attempt.
+	CountAttempts Count = iota
+	// CountCalls counts a call that gave up on the target as one failure and leaves its single attempts out.
+	CountCalls
+)
+
+// BreakerSettings configure a [Breaker]. The zero value is the defaults.
+type BreakerSettings struct {
+	// Failures in a row that open the breaker. It has no window, since a slow upstream may fail less often
+	// than any window is long. Default: 5. Negative: this rule is off.
+	Failures int
+	// Ratio of failures among the calls of the window, from 0 to 1, that opens the breaker once MinCalls have
+	// ended in it. Default: 0.5. Negative: this rule is off.
+	Ratio float64
+	// Window is how far back Ratio looks, in twelve steps. An attempt is counted when it ends: a window
+	// shorter than the attempts would never trip otherwise. Default: 60s.
+	Window time.Duration
+	// MinCalls is the number of ended calls below which Ratio says nothing. Default: 10.
+	MinCalls int
+	// SlowCall makes a success that took longer count as a failure. Zero or negative: off.
+	SlowCall time.Duration
+	// Cooldown is how long the breaker stays open the first time. It doubles with each probe that fails, up to
+	// MaxCooldown, and starts anew when the breaker closes. Default: 20s.
+	Cooldown time.Duration
+	// MaxCooldown bounds the growth. Default: 5m. Below Cooldown: no growth.
+	MaxCooldown time.Duration
+	// Lease is how long a probe may be out before the next caller may probe in its place; a probe that hangs or
+	// is lost must not keep the breaker half-open for ever. Default: 2m.
+	Lease time.Duration
+	// Ramp is how long after closing the number of concurrent attempts is held back: two at first, one more
+	// with each success. An upstream that has just recovered is lost again to a herd, and a provider answers a
+	// sudden return with 429. Callers who come one at a time notice nothing. Default: 10s. Negative: off.
+	Ramp time.Duration
+	// Count is what counts. Default: CountAttempts.
+	Count Count
+	// OnChange is told of every transition, in order, outside the breaker's lock, by the goroutine whose attempt
+	// caused one of them. It may use the breaker.
+	OnChange func(from, to State)
+}
+
+const (
+	defaultFailures    = 5
+	defaultRatio       = 0.5
+	defaultWindow      = 60 * time.Second
+	defaultMinCalls    = 10
+	defaultCooldown    = 20 * time.Second
+	defaultMaxCooldown = 5 * time.Minute
+	defaultLease       = 2 * time.Minute
+	defaultRamp        = 10 * time.Second
+
+	windowSteps = 12
+	rampStart   = 2
+)
+
+func (s BreakerSettings) withDefaults() BreakerSettings {
+	s.Failures = orDefault(s.Failures, defaultFailures)
+	s.Ratio = orDefault(s.Ratio, defaultRatio)
+	s.Window = orDefault(s.Window, defaultWindow)
+	s.MinCalls = orDefault(s.MinCalls, defaultMinCalls)
+	s.Cooldown = orDefault(s.Cooldown, defaultCooldown)
+	s.MaxCooldown = max(orDefault(s.MaxCooldown, defaultMaxCooldown), s.Cooldown)
+	s.Lease = orDefault(s.Lease, defaultLease)
+	s.Ramp = orDefault(s.Ramp, defaultRamp)
+	return s
+}
+
+// Breaker stops traffic to a target that fails, and finds out with single probes when it works again. Use one for
+// each upstream, credential and model group. The zero value works with the default settings. All methods are safe for
+// concurrent use and run no user code under the lock.
+type Breaker struct {
+	settings BreakerSettings
+
+	// admit is the generation while every caller is let in without conditions, else 0: the success path reads
+	// it without taking the lock.
+	admit atomic.Uint64
+
+	mu         sync.Mutex
+	ready      bool
+	state      State
+	generation uint64 // of the current state; results of an earlier one change nothing
+	step       instant
+	steps      [windowSteps]windowStep
+	streak     int           // failures in a row
+	until      instant       // Open: when a probe may go; HalfOpen: when the probe's lease ends
+	cooldown   time.Duration // of the current opening
+	probing    bool
+	ramped     instant // Closed: when the ramp is over
+	inFlight   int     // Closed, on the ramp
+	allowed    int     // Closed, on the ramp
+
+	changes  []change // transitions not yet told
+	draining bool
+}
+
+type windowStep struct {
+	number          instant // which step of time this is
+	calls, failures int
+}
+
+type change struct{ from, to State }
+
+// NewBreaker returns a closed breaker.
+func NewBreaker(s BreakerSettings) *Breaker {
+	b := &Breaker{settings: s}
+	b.mu.Lock()
+	b.prepare()
+	b.mu.Unlock()
+	return b
+}
+
+// prepare gives the zero value its defaults. The lock is held.
+func (b *Breaker) prepare() {
+	if b.ready {
+		return
+	}
+	b.ready = true
+	b.settings = b.settings.withDefaults()
+	b.step = max(instant(b.settings.Window/windowSteps), 1)
+	b.generation = 1
+	b.admit.Store(1)
+}
+
+// Ticket is the permission to make one attempt. Every ticket must be settled.
+type Ticket struct {
+	generation uint64
+	start      instant
+	counted    bool // against the ramp
+}
+
+// Allow asks to make one attempt at the given time. If the answer is no, wait is how long it will stay so, as far as the
+// breaker knows. A yes must be followed by [Breaker.Settle].
+func (b *Breaker) Allow(now time.Time) (t Ticket, wait time.Duration, ok bool) {
+	t, wait, _, ok = b.allow(instantOf(now))
+	b.tell()
+	return t, wait, ok
+}
+
+// Settle gives a ticket back with what came of the attempt. Settling a ticket of an earlier generation, which
+// includes settling one twice after it caused a transition, changes nothing.
+func (b *Breaker) Settle(now time.Time, t Ticket, r Result) {
+	b.settle(instantOf(now), t, r)
+	b.tell()
+}
+
+// State returns the state at the given time. An open breaker whose cooldown is over is still Open until somebody asks
+// it to send.
+func (b *Breaker) State() State {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state
+}
+
+// peek tells without taking anything whether an attempt would be refused at the given time, and for how long.
+func (b *Breaker) peek(now instant) (wait time.Duration, ok bool) {
+	if b.admit.Load() != 0 {
+		return 0, true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.prepare()
+	return b.refusal(now)
+}
+
+// refusal is the rule that peek and allow share. The lock is held.
+func (b *Breaker) refusal(now instant) (wait time.Duration, ok bool) {
+	switch b.state {
+	case Open:
+		return max(b.until.sub(now), 0), now >= b.until
+	case HalfOpen:
+		return max(b.until.sub(now), 0), !b.probing || now >= b.until
+	}
+	if now < b.ramped && b.inFlight >= b.allowed {
+		return b.ramped.sub(now), false
+	}
+	return 0, true
+}
+
+func (b *Breaker) allow(now instant) (t Ticket, wait time.Duration, c change, ok bool) {
+	if g := b.admit.Load(); g != 0 {
+		return Ticket{generation: g, start: now}, 0, c, true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.prepare()
+	if wait, ok = b.refusal(now); !ok {
+		return t, wait, c, false
+	}
+	switch {
+	case b.state == Open:
+		c = b.move(HalfOpen)
+		b.lend(now)
+	case b.state == HalfOpen:
+		b.generation++ // a probe whose lease expired may no longer decide
+		b.lend(now)
+	case now < b.ramped:
+		b.inFlight++
+		t.counted = true
+	default:
+		b.admit.Store(b.generation) // the ramp is over
+	}
+	t.generation, t.start = b.generation, now
+	return t, 0, c, true
+}
+
+func (b *Breaker) lend(now instant) {
+	b.probing = true
+	b.until = now.add(b.settings.Lease)
+}
+
+func (b *Breaker) settle(now instant, t Ticket, r Result) (c change) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.prepare()
+	if t.generation != b.generation {
+		return c
+	}
+	if r == Success && b.settings.SlowCall > 0 && now.sub(t.start) > b.settings.SlowCall {
+		r = Failure
+	}
+	if b.state == HalfOpen {
+		return b.settleProbe(now, r)
+	}
+	if t.counted && b.inFlight > 0 {
+		b.inFlight--
+	}
+	if r == Ignore {
+		return c
+	}
+	w := b.windowAt(now)
+	w.calls++
+	if r == Success {
+		b.streak = 0
+		if t.counted {
+			b.allowed++
+		}
+		return c
+	}
+	w.failures++
+	b.streak++
+	if !b.tripped(now) {
+		return c
+	}
+	b.cooldown = b.settings.Cooldown
+	return b.open(now)
+}
+
+func (b *Breaker) settleProbe(now instant, r Result) (c change) {
+	b.probing = false
+	switch r {
+	case Success:
+		c = b.move(Closed)
+		b.clear()
+		if b.settings.Ramp > 0 {
+			b.ramped = now.add(b.settings.Ramp)
+			b.allowed = rampStart
+		} else {
+			b.admit.Store(b.generation)
+		}
+	case Failure:
+		b.cooldown = min(b.cooldown*2, b.settings.MaxCooldown)
+		if b.cooldown <= 0 { // doubled past the range of a Duration
+			b.cooldown = b.settings.MaxCooldown
+		}
+		c = b.open(now)
+	}
+	return c
+}
+
+func (b *Breaker) open(now instant) change {
+	c := b.move(Open)
+	b.until = now.add(b.cooldown)
+	return c
+}
+
+// move begins a new generation in the given state. The lock is held.
+func (b *Breaker) move(to State) change {
+	c := change{from: b.state, to: to}
+	b.state = to
+	b.generation++
+	b.admit.Store(0)
+	b.inFlight, b.allowed, b.ramped = 0, 0, always
+	if b.settings.OnChange != nil {
+		b.changes = append(b.changes, c)
+	}
+	return c
+}
+
+func (b *Breaker) clear() {
+	b.streak = 0
+	b.steps = [windowSteps]windowStep{}
+}
+
+func (b *Breaker) windowAt(now instant) *windowStep {
+	number := now / b.step
+	if now < 0 {
+		number--
+	}
+	w := &b.steps[uint64(number)%windowSteps]
+	if w.number != number || w.calls == 0 {
+		*w = windowStep{number: number}
+	}
+	return w
+}
+
+func (b *Breaker) tripped(now instant) bool {
+	if b.settings.Failures > 0 && b.streak >= b.settings.Failures {
+		return true
+	}
+	if b.settings.Ratio < 0 {
+		return false
+	}
+	newest := b.windowAt(now).number
+	var calls, failures int
+	for _, w := range b.steps {
+		if newest-w.number < windowSteps {
+			calls += w.calls
+			failures += w.failures
+		}
+	}
+	return calls >= b.settings.MinCalls && float64(failures) >= b.settings.Ratio*float64(calls)
+}
+
+// tell hands the transitions to OnChange, in order and outside the lock. One goroutine drains at a time; another's
+// transitions are told by the one that is at it.
+func (b *Breaker) tell() {
+	if b.settings.OnChange == nil {
+		return
+	}
+	b.mu.Lock()
+	if b.draining {
+		b.mu.Unlock()
+		return
+	}
+	b.draining = true
+	defer func() { // also when OnChange panics
+		b.draining = false
+		b.mu.Unlock()
+	}()
+	for len(b.changes) > 0 {
+		c := b.changes[0]
+		b.changes = b.changes[1:]
+		b.call(c)
+	}
+}
+
+// call leaves the lock for the user's function and takes it again whatever that does.
+func (b *Breaker) call(c change) {
+	b.mu.Unlock()
+	defer b.mu.Lock()
+	b.settings.OnChange(c.from, c.to)
+}
+
+// current reports whether the ticket is of the present generation.
+func (b *Breaker) current(t Ticket) bool {
+	if g := b.admit.Load(); g != 0 {
+		return g == t.generation
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.generation == t.generation
+}
+
+// mayPass reports whether an attempt after the given wait may be admitted, as far as can be told now: a wait that ends
+// before an open breaker's cooldown is not worth beginning.
+func (b *Breaker) mayPass(now instant, wait time.Duration) bool {
+	if b.admit.Load() != 0 {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state != Open || now.add(wait) >= b.until
+}

@@ -1,0 +1,296 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// SavedAnswers is where [Do] finds an answer when nothing live works, and where it keeps good ones. Both funcs are optional and
+// run on the caller's goroutine.
+type SavedAnswers[T any] struct {
+	// Load returns a saved answer for this call, and false when there is none. It is asked only where the verdict
+	// allows it: never after a terminal error, which it would hide, and never for a caller who left. The cause is
+	// the error that Do would return.
+	Load func(ctx context.Context, cause error) (T, bool)
+	// Store keeps a live answer. It is not told of pending ones.
+	Store func(ctx context.Context, answer T)
+}
+
+// Pending is an answer that is not over when the operation returns, such as a stream. Do returns it at once and leaves
+// breaker, pace and budget unsettled, and the attempt's context alive, until end is called: with nil when the answer
+// came to its end, with an error when it did not, and with [ErrCancelled] when the caller left it. Calls of end after
+// the first change nothing. AtEnd must keep end and return.
+type Pending interface {
+	AtEnd(end func(used Tokens, err error))
+}
+
+// Do carries one call to its end: it runs op until it succeeds, until the policy allows no further attempt, or until ctx
+// ends, whichever is first. A nil policy is the zero one. op must return when its context ends, and must not retry by
+// itself.
+//
+// The trace is complete in every case. The error is nil when there is an answer, also a saved one; op's own error,
+// unchanged, when it is terminal; and an [*Error] in all other cases. op's panics pass through, and nothing is kept.
+//
+// Do starts no goroutine.
+func Do[T any](ctx context.Context, p *Policy, op func(context.Context) (T, error), saved ...SavedAnswers[T]) (T, Trace, error) {
+	if p == nil {
+		p = &Policy{}
+	}
+	c := Call{policy: p}
+	begun := false
+	defer func() {
+		if begun && !c.over { // a panic, of op or of a func of the policy
+			c.leave(readClock(p.Clock), Failure)
+		}
+	}()
+	var answer, none T
+	if ctx.Err() != nil {
+		return none, c.trace, left(ctx, &Error{Reason: ErrCancelled})
+	}
+	now := readClock(p.Clock)
+	deadline := never
+	if d, ok := ctx.Deadline(); ok {
+		deadline = instantOf(d)
+	}
+	begun = true
+	step := c.begin(now, deadline, p.estimate(ctx))
+	var failure error
+	for step.Action != Stop {
+		if step.Action == Wait {
+			woken := pause(ctx, p.Clock, step.Wait, step.Wake)
+			if now = readClock(p.Clock); woken {
+				step = c.resume(now)
+			} else {
+				step = c.leave(now, Ignore)
+			}
+			continue
+		}
+		a := attempt{ctx: ctx, policy: p, step: &step}
+		a.begin()
+		answer, failure = run(&a, op)
+		now = readClock(p.Clock)
+		if failure == nil {
+			if pending, ok := any(answer).(Pending); ok {
+				trace := a.handOver(&c, pending)
+				return answer, trace, nil
+			}
+			used := p.usage(answer)
+			a.end()
+			step = c.settle(now, &Verdict{}, used)
+			continue
+		}
+		answer = none
+		v := a.judge(failure)
+		a.end()
+		step = c.settle(now, &v, Tokens{})
+	}
+	return conclude(ctx, &c, step, answer, failure, saved)
+}
+
+// conclude turns the machine's last step into what Do returns.
+func conclude[T any](ctx context.Context, c *Call, step Step, answer T, failure error, saved []SavedAnswers[T]) (T, Trace, error) {
+	if step.Reason == nil {
+		if failure == nil {
+			for _, s := range saved {
+				if s.Store != nil {
+					s.Store(ctx, answer)
+				}
+			}
+		}
+		return answer, c.trace, failure
+	}
+	err := &Error{
+		Reason: step.Reason, Attempts: c.trace.sent, Elapsed: c.trace.Elapsed, Wait: c.hint, Verdict: c.last, Err: failure,
+	}
+	if step.Reason == ErrCancelled {
+		c.trace.Reason = left(ctx, err).Reason
+	}
+	if step.Saved {
+		for _, s := range saved {
+			if s.Load == nil {
+				continue
+			}
+			if kept, ok := s.Load(ctx, err); ok {
+				c.trace.Source = Saved
+				return kept, c.trace, nil
+			}
+		}
+	}
+	return answer, c.trace, err
+}
+
+// left completes the error of a call whose caller is gone.
+func left(ctx context.Context, err *Error) *Error {
+	err.Cause = context.Cause(ctx)
+	if errors.Is(err.Cause, context.DeadlineExceeded) {
+		err.Reason = ErrDeadline // it was time that ran out, whoever set the clock
+	}
+	return err
+}
+
+func (p *Policy) estimate(ctx context.Context) Tokens {
+	if p.Estimate == nil {
+		return Tokens{}
+	}
+	return p.Estimate(ctx)
+}
+
+func (p *Policy) usage(answer any) Tokens {
+	if p.Usage == nil {
+		return Tokens{}
+	}
+	return p.Usage(answer)
+}
+
+// attempt is the doing side of one send: its context and its timers.
+type attempt struct {
+	ctx     context.Context // the caller's
+	own     context.Context // op's
+	cancel  context.CancelFunc
+	policy  *Policy
+	step    *Step
+	panicky bool
+}
+
+func (a *attempt) begin() {
+	a.own = a.ctx
+	if a.step.Target != nil {
+		a.own = context.WithValue(a.own, targetKey{}, a.step.Target)
+	}
+	if a.step.Timeout <= 0 {
+		return
+	}
+	if a.step.Whole {
+		// The caller's own deadline needs no second timer.
+		if d, ok := a.ctx.Deadline(); ok && instantOf(d) <= readClock(a.policy.Clock).add(a.step.Timeout) {
+			return
+		}
+		a.own, a.cancel = within(a.own, a.policy.Clock, a.step.Timeout, errCallTime)
+		return
+	}
+	a.own, a.cancel = within(a.own, a.policy.Clock, a.step.Timeout, errAttemptTime)
+}
+
+func (a *attempt) end() {
+	if a.cancel != nil {
+		a.cancel()
+	}
+}
+
+// run calls op and ends the attempt's timers if it panics.
+func run[T any](a *attempt, op func(context.Context) (T, error)) (answer T, err error) {
+	a.panicky = true
+	defer func() {
+		if a.panicky {
+			a.end()
+		}
+	}()
+	answer, err = op(a.own)
+	a.panicky = false
+	return answer, err
+}
+
+// judge gives the verdict of a failed attempt. Whose timer fired is known by the contexts, never by the error's text:
+// only the caller's own leaving is neutral, for otherwise an upstream that hangs would never open a breaker.
+func (a *attempt) judge(err error) Verdict {
+	if a.ctx.Err() != nil {
+		return Verdict{Kind: Cancelled, Rule: "caller-left"}
+	}
+	if a.own.Err() != nil {
+		v := Verdict{Kind: Broken, Silent: true}
+		var known interface{ Verdict() Verdict }
+		if errors.As(err, &known) { // it may know that bytes had come
+			v.Silent = known.Verdict().Silent
+		}
+		switch context.Cause(a.own) {
+		case errAttemptTime:
+			v.Rule = "attempt-timeout"
+			return v
+		case errCallTime:
+			v.Rule = "deadline"
+			return v
+		}
+	}
+	var v Verdict
+	if a.policy.Judge != nil {
+		v = a.policy.Judge(err)
+	} else {
+		v = Judge(err)
+	}
+	if v.Kind == OK || v.Kind == Cancelled {
+		// The caller is still there: an error is no success, and a cancellation came from beneath op.
+		v.Kind = Broken
+	}
+	return v
+}
+
+// handOver leaves the call open until the pending answer ends.
+func (a *attempt) handOver(c *Call, pending Pending) Trace {
+	held, p, cancel := new(Call), a.policy, a.cancel
+	*held = *c
+	trace := &held.trace
+	trace.Source = Live
+	if held.target > 0 {
+		trace.Source = Fallback
+	}
+	trace.last().Next = Answered
+	now := readClock(p.Clock)
+	trace.Elapsed = now.sub(held.start)
+	handed := *trace
+	handed.more = append([]Attempt(nil), trace.more...)
+	caller := a.ctx
+	pending.AtEnd(once(func(used Tokens, err error) {
+		if cancel != nil {
+			defer cancel()
+		}
+		held.finish(readClock(p.Clock), p.verdictAtEnd(caller, err), used)
+	}))
+	c.over = true // held settles in its place
+	return handed
+}
+
+func (p *Policy) verdictAtEnd(caller context.Context, err error) Verdict {
+	switch {
+	case err == nil:
+		return Verdict{}
+	case errors.Is(err, ErrCancelled), caller.Err() != nil:
+		return Verdict{Kind: Cancelled, Rule: "caller-left"}
+	case p.Judge != nil:
+		return p.Judge(err)
+	}
+	return Judge(err)
+}
+
+// finish settles a pending answer. Whatever became of it, the call is over: what was handed out is never asked for
+// again.
+func (c *Call) finish(now instant, v Verdict, used Tokens) {
+	a := c.trace.last()
+	a.Took = now.sub(c.start) - a.After
+	a.Verdict, c.last = v, v
+	c.settlePace(now, &v, used)
+	ch := c.settleBreaker(now, &v)
+	c.observe(Event{Kind: EventAttempt, Verdict: v}, now)
+	if b := c.breaker(); b != nil {
+		c.circuit(now, b, ch)
+	}
+	var why error
+	switch v.Kind {
+	case OK:
+		c.settleBudget(now)
+	case Cancelled:
+		why = ErrCancelled
+	default:
+		c.owed = 0
+		a.Next = Stopped
+	}
+	c.stop(now, why)
+}
+
+// String returns the target's name.
+func (t Target) String() string {
+	if t.Name != "" {
+		return t.Name
+	}
+	return fmt.Sprintf("%s %s", t.Credential, t.Model)
+}

@@ -1,0 +1,350 @@
+package holdfast
+
+import (
+	"container/list"
+	"context"
+	"sync"
+	"time"
+)
+
+// Tokens are a call's input and output tokens: estimated before it is sent, known from usage afterwards. Input
+// leaves out tokens read from a cache, which cost nothing of an Anthropic limit.
+type Tokens struct{ Input, Output int }
+
+// Limits are what one credential and model group may send. The zero value limits nothing.
+type Limits struct {
+	// RequestsPerMinute, InputTokensPerMinute and OutputTokensPerMinute refill continuously. Zero or negative:
+	// not limited.
+	RequestsPerMinute     int
+	InputTokensPerMinute  int
+	OutputTokensPerMinute int
+	// Burst is how much time's worth of each limit may be saved up. Providers may enforce 60 requests per minute
+	// as one per second, so a shorter Burst avoids their 429s at the price of waiting. Default: 1m.
+	Burst time.Duration
+	// Queue is how many calls may wait for permission. Default: 1000. Negative: none, a call that would wait is
+	// refused.
+	Queue int
+}
+
+const (
+	defaultBurst = time.Minute
+	defaultQueue = 1000
+)
+
+// Pace gives permission to send at the speed of the limit. Waiting is first come, first served; a call takes from all of
+// its limits together or from none, and takes when it reaches the head of the queue, so that one that leaves the queue
+// owes nothing and delays nobody. A request larger than a full bucket goes out when the bucket is full, and those behind
+// it wait until its debt is paid. Use one per credential and model group. The zero value limits nothing but keeps the
+// pauses that the upstream asks for. A Pace is safe for concurrent use.
+type Pace struct {
+	mu      sync.Mutex
+	buckets [3]bucket
+	queue   list.List // of *waiter
+	queued  [3]int64  // what all in the queue together want
+	size    int       // how many may queue
+	held    instant   // nobody goes before; always when not held
+	ready   bool
+	limits  Limits
+}
+
+// bucket is a token bucket with continuous refill, kept as the time at which it is full again: integers of nanoseconds
+// do not drift, and giving back is the exact opposite of taking.
+type bucket struct {
+	interval int64   // nanoseconds per token; 0: not limited
+	capacity int64   // nanoseconds
+	full     instant // when the bucket is full; in the past: it is
+}
+
+// NewPace returns a pace with full buckets.
+func NewPace(l Limits) *Pace {
+	p := &Pace{limits: l}
+	p.mu.Lock()
+	p.prepare()
+	p.mu.Unlock()
+	return p
+}
+
+func (p *Pace) prepare() {
+	if p.ready {
+		return
+	}
+	p.ready = true
+	p.held = always
+	p.size = max(orDefault(p.limits.Queue, defaultQueue), 0)
+	burst := orDefault(p.limits.Burst, defaultBurst)
+	perMinute := [3]int{p.limits.RequestsPerMinute, p.limits.InputTokensPerMinute, p.limits.OutputTokensPerMinute}
+	for i, n := range perMinute {
+		if n <= 0 {
+			continue
+		}
+		// Rounded up, so that the sum of many takes never passes the limit.
+		interval := (int64(time.Minute) + int64(n) - 1) / int64(n)
+		p.buckets[i] = bucket{interval: interval, capacity: max(int64(burst), interval), full: always}
+	}
+}
+
+func (t Tokens) amounts() [3]int64 { return [3]int64{1, int64(max(t.Input, 0)), int64(max(t.Output, 0))} }
+
+// cost of n tokens in time. It saturates far beyond any real limit, where adding to an instant cannot wrap.
+func (b *bucket) cost(n int64) int64 {
+	const most = int64(1) << 61
+	if b.interval == 0 || n <= 0 {
+		return 0
+	}
+	if n > most/b.interval {
+		return most
+	}
+	return n * b.interval
+}
+
+// earliest is when n tokens, behind others that want queued before, can be taken.
+func (b *bucket) earliest(n, queued int64) instant {
+	if b.interval == 0 || n == 0 {
+		return always
+	}
+	before := b.full.add(time.Duration(b.cost(queued)))
+	if cost := b.cost(n); cost <= b.capacity {
+		return before.add(time.Duration(cost - b.capacity))
+	}
+	return before
+}
+
+func (b *bucket) take(now instant, n int64) {
+	if b.interval > 0 && n > 0 {
+		b.full = max(b.full, now).add(time.Duration(b.cost(n)))
+	}
+}
+
+// correct moves the level by n tokens, up or down; the level may become negative.
+func (b *bucket) correct(now instant, n int64) {
+	if n > 0 {
+		b.take(now, n)
+	} else if n < 0 && b.interval > 0 {
+		b.full = b.full.add(-time.Duration(b.cost(-n)))
+	}
+}
+
+// earliest is when a call that wants these amounts, behind others, can go.
+func (p *Pace) earliest(n, queued [3]int64) instant {
+	at := p.held
+	for i := range p.buckets {
+		at = max(at, p.buckets[i].earliest(n[i], queued[i]))
+	}
+	return at
+}
+
+// waiter is a call in the queue.
+type waiter struct {
+	want     [3]int64
+	expected instant // when it should be granted, as seen when it joined
+	place    *list.Element
+	granted  bool
+	ready    chan struct{} // closed when granted
+	wake     func()        // called when granted; may be nil
+}
+
+// Allow takes permission for one request of this size if it can be had at once, without queueing.
+func (p *Pace) Allow(now time.Time, need Tokens) bool {
+	return p.allow(instantOf(now), need.amounts())
+}
+
+func (p *Pace) allow(now instant, want [3]int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.prepare()
+	return p.takeNow(now, want)
+}
+
+func (p *Pace) takeNow(now instant, want [3]int64) bool {
+	if p.queue.Len() > 0 || now < p.held {
+		return false
+	}
+	for i := range p.buckets {
+		if b := &p.buckets[i]; b.interval != 0 && now < b.earliest(want[i], 0) {
+			return false
+		}
+	}
+	for i := range p.buckets {
+		p.buckets[i].take(now, want[i])
+	}
+	return true
+}
+
+// Wait takes permission for one request of this size, queueing for it. It returns an *Error with the reason ErrPace at
+// once, without taking anything, when the queue is full or when permission would come after ctx's deadline; and with
+// the reason ErrCancelled when ctx ends.
+func (p *Pace) Wait(ctx context.Context, need Tokens) error {
+	deadline := never
+	if d, ok := ctx.Deadline(); ok {
+		deadline = instantOf(d)
+	}
+	start := readClock(nil)
+	w, wait, ok := p.join(start, need.amounts(), deadline, nil)
+	if !ok {
+		return &Error{Reason: ErrPace, Wait: wait}
+	}
+	for w != nil {
+		if !pause(ctx, nil, wait, w.ready) {
+			now := readClock(nil)
+			p.leave(now, w)
+			return &Error{Reason: ErrCancelled, Elapsed: now.sub(start), Cause: context.Cause(ctx)}
+		}
+		if wait, ok = p.poll(readClock(nil), w); ok {
+			return nil
+		}
+	}
+	return nil
+}
+
+// join takes permission or a place in the queue. With a place comes the time after which to poll. A refusal takes
+// nothing and tells how long permission would have taken.
+func (p *Pace) join(now instant, want [3]int64, deadline instant, wake func()) (w *waiter, wait time.Duration, ok bool) {
+	p.mu.Lock()
+	p.prepare()
+	granted := p.advance(now, nil)
+	defer notify(&granted)
+	defer p.mu.Unlock()
+	if p.takeNow(now, want) {
+		return nil, 0, true
+	}
+	at := p.earliest(want, p.queued)
+	if last := p.queue.Back(); last != nil {
+		at = max(at, last.Value.(*waiter).expected) // nobody overtakes, whatever limit the others wait for
+	}
+	if at >= deadline || p.queue.Len() >= p.size {
+		return nil, at.sub(now), false
+	}
+	w = &waiter{want: want, expected: at, ready: make(chan struct{}), wake: wake}
+	w.place = p.queue.PushBack(w)
+	for i, n := range want {
+		p.queued[i] += n
+	}
+	return w, at.sub(now), true
+}
+
+// poll reports whether the waiter has its permission, else how long to wait before asking again.
+func (p *Pace) poll(now instant, w *waiter) (wait time.Duration, granted bool) {
+	p.mu.Lock()
+	others := p.advance(now, w)
+	defer notify(&others)
+	defer p.mu.Unlock()
+	if w.granted {
+		return 0, true
+	}
+	at := always
+	var before [3]int64
+	for e := p.queue.Front(); ; e = e.Next() {
+		each := e.Value.(*waiter)
+		at = max(at, p.earliest(each.want, before))
+		if each == w {
+			return at.sub(now), false
+		}
+		for i, n := range each.want {
+			before[i] += n
+		}
+	}
+}
+
+// leave gives up the waiter's place, or the permission it was given in the meantime.
+func (p *Pace) leave(now instant, w *waiter) {
+	p.mu.Lock()
+	if w.granted {
+		p.refund(now, w.want)
+	} else {
+		p.remove(w)
+	}
+	granted := p.advance(now, nil)
+	p.mu.Unlock()
+	notify(&granted)
+}
+
+func (p *Pace) remove(w *waiter) {
+	p.queue.Remove(w.place)
+	for i, n := range w.want {
+		p.queued[i] -= n
+	}
+}
+
+// advance gives permission to all at the head of the queue who can have it now, and returns those to be told, except
+// the one who asks. The lock is held.
+func (p *Pace) advance(now instant, asking *waiter) (granted []*waiter) {
+	for e := p.queue.Front(); e != nil; e = p.queue.Front() {
+		w := e.Value.(*waiter)
+		if now < p.earliest(w.want, [3]int64{}) {
+			return granted
+		}
+		p.remove(w)
+		for i := range p.buckets {
+			p.buckets[i].take(now, w.want[i])
+		}
+		w.granted = true
+		if w != asking {
+			granted = append(granted, w)
+		}
+	}
+	return granted
+}
+
+// notify wakes the granted, outside the lock.
+func notify(granted *[]*waiter) {
+	for _, w := range *granted {
+		close(w.ready)
+		if w.wake != nil {
+			w.wake()
+		}
+	}
+}
+
+func (p *Pace) refund(now instant, want [3]int64) {
+	for i := range p.buckets {
+		p.buckets[i].correct(now, -want[i])
+	}
+}
+
+// Settle replaces the estimate that was taken for a call by what it really used, in both directions.
+func (p *Pace) Settle(now time.Time, estimate, used Tokens) {
+	p.settle(instantOf(now), estimate.amounts(), used.amounts())
+}
+
+func (p *Pace) settle(now instant, estimate, used [3]int64) {
+	if estimate == used {
+		return
+	}
+	p.mu.Lock()
+	p.prepare()
+	for i := range p.buckets {
+		p.buckets[i].correct(now, used[i]-estimate[i])
+	}
+	granted := p.advance(now, nil)
+	p.mu.Unlock()
+	notify(&granted)
+}
+
+// Refund gives back all that was taken for a call that was never sent.
+func (p *Pace) Refund(now time.Time, estimate Tokens) {
+	p.settle(instantOf(now), estimate.amounts(), [3]int64{})
+}
+
+// Hold lets nobody go before the given time, because the upstream said so; an earlier hold is never shortened. An
+// upstream that throttles has a bucket emptier than ours, so ours is emptied too.
+func (p *Pace) Hold(now, until time.Time) { p.hold(instantOf(now), instantOf(until)) }
+
+func (p *Pace) hold(now, until instant) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.prepare()
+	p.held = max(p.held, until)
+	for i := range p.buckets {
+		if b := &p.buckets[i]; b.interval > 0 {
+			b.full = max(b.full, now.add(time.Duration(b.capacity)))
+		}
+	}
+}
+
+// heldFor is how long the upstream's hold lasts.
+func (p *Pace) heldFor(now instant) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.prepare()
+	return max(p.held.sub(now), 0)
+}
