@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"net/http"
-	"time"
-)
+import "time"
 
 // Advice is what the header x-should-retry says.
 type Advice uint8
@@ -59,19 +56,4 @@ type Reply struct {
 	// Rule is the short stable name of the rule that decided Fault, such as
 	// "status-5xx".
 	Rule string
-}
-
-// Read returns the facts of a complete HTTP answer: an error reply, or a 200
-// that may hold an error, nothing at all, or half an answer. A compressed body
-// is read when h says gzip. now is the local clock, used where the response
-// has no Date of its own.
-func Read(status int, h http.Header, body []byte, now time.Time) Reply {
-	return Reply{Status: status}
-}
-
-// ReadEvent returns the facts of an error that came inside an event stream.
-// event is the event's name, or "" when it has none; h holds the headers of
-// the response that opened the stream and may be nil.
-func ReadEvent(event string, data []byte, h http.Header, now time.Time) Reply {
-	return Reply{Status: http.StatusInternalServerError, InBand: true, Fault: FaultServer}
 }

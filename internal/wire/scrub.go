@@ -1,6 +1,162 @@
 package wire
 
-// Scrub makes text fit to be shown: one line of at most max runes without
-// tags, control characters, URL query strings or anything that looks like a
-// key.
-func Scrub(text string, max int) string { return "" }
+import (
+	"html"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// scrubInput bounds the work of Scrub: an error page can be megabytes long and
+// only its first words are shown.
+const scrubInput = 16 << 10
+
+const redacted = "[redacted]"
+
+// secrets lists what must not be shown, in the order in which it is removed.
+// Query strings go first: a key inside one goes with it.
+var secrets = []struct {
+	pattern *regexp.Regexp
+	with    string
+}{
+	{regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^\s/@"']*@`), "$1"},
+	{regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s?#"']*)[?#][^\s"']*`), "$1"},
+	{regexp.MustCompile(`\?[A-Za-z0-9_.~\[\]-]+=[^\s"']*`), ""},
+	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/*=-]{6,}`), "$1 " + redacted},
+	{regexp.MustCompile(`eyJ[A-Za-z0-9_-]{8,}(\.[A-Za-z0-9_-]*)*`), redacted},
+	{regexp.MustCompile(`(?i)\b(sk|vk|pk|rk|xai|pplx|nvapi|csk|gsk|hf|r8|fw|glpat|xox[a-z])[-_][A-Za-z0-9*._-]*[A-Za-z0-9*]`), redacted},
+	{regexp.MustCompile(`(?i)(sk|vk)-[A-Za-z0-9*_-]{12,}`), redacted},
+	{regexp.MustCompile(`\bgh[a-z]_[A-Za-z0-9]{8,}|\bAKIA[0-9A-Z]{8,}|\bASIA[0-9A-Z]{8,}|AIza[0-9A-Za-z_-]{12,}|\bya29\.[A-Za-z0-9._-]+`), redacted},
+	{regexp.MustCompile(`(?i)\b(x-api-key|api[-_ ]?key|access[-_ ]?token|auth[-_ ]?token|token|secret|password|key)(["']?\s*=\s*["']?)[^\s"',;&)\]}]+`), "$1$2" + redacted},
+	{regexp.MustCompile(`(?i)\b(x-api-key|api-key|authorization|cookie)(["']?\s*:\s*["']?)[^\s"',;)\]}]{6,}`), "$1$2" + redacted},
+	{regexp.MustCompile(`(?i)\b(api[_ ]?key|access[-_ ]?token|auth[-_ ]?token|secret|password)(["']?\s*:\s*["']?)([^\s"',;)\]}]*[0-9][^\s"',;)\]}]*)`), "$1$2" + redacted},
+}
+
+// Scrub makes text from elsewhere fit to be shown or logged: one line of at
+// most max runes, without HTML tags, control characters, URL query strings,
+// URL passwords, or anything that looks like a key or a token. What was a key
+// reads "[redacted]"; a text that was cut ends in "…". Zero and negative max
+// give "".
+func Scrub(text string, max int) string {
+	if max <= 0 {
+		return ""
+	}
+	text, cut := bound(text)
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	text = stripTags(html.UnescapeString(text))
+	text = strings.Join(strings.FieldsFunc(text, invisible), " ")
+	for _, secret := range secrets {
+		text = secret.pattern.ReplaceAllString(text, secret.with)
+	}
+	return shorten(strings.TrimSpace(text), max, cut)
+}
+
+// bound limits the text and drops the word the limit falls into, because half
+// a key is not recognised as one.
+func bound(text string) (string, bool) {
+	if len(text) <= scrubInput {
+		return text, false
+	}
+	text = text[:scrubInput]
+	if i := strings.LastIndexAny(text, " \n\t<"); i > 0 {
+		return text[:i], true
+	}
+	return "", true
+}
+
+func invisible(r rune) bool {
+	return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
+}
+
+func shorten(text string, max int, cut bool) string {
+	if utf8.RuneCountInString(text) <= max {
+		if cut && text != "" && utf8.RuneCountInString(text) < max {
+			return text + "…"
+		}
+		return text
+	}
+	runes := []rune(text)
+	return strings.TrimRight(string(runes[:max-1]), " ") + "…"
+}
+
+// silent names the elements whose content is not text for people.
+var silent = []string{"script", "style", "svg", "head"}
+
+// stripTags replaces each tag, comment and silent element by a space. A "<"
+// that opens no tag stays: "a < b" is text.
+func stripTags(text string) string {
+	if !strings.Contains(text, "<") {
+		return text
+	}
+	var out strings.Builder
+	lower := lowerASCII(text)
+	for {
+		i := strings.IndexByte(text, '<')
+		if i < 0 {
+			break
+		}
+		out.WriteString(text[:i])
+		text, lower = text[i:], lower[i:]
+		end := 1
+		if opensTag(lower) {
+			out.WriteByte(' ')
+			end = tagEnd(lower)
+		} else {
+			out.WriteByte('<')
+		}
+		text, lower = text[end:], lower[end:]
+	}
+	out.WriteString(text)
+	return out.String()
+}
+
+// lowerASCII keeps the length of the text, which strings.ToLower does not.
+func lowerASCII(text string) string {
+	lower := []byte(text)
+	for i, c := range lower {
+		if c >= 'A' && c <= 'Z' {
+			lower[i] = c + 'a' - 'A'
+		}
+	}
+	return string(lower)
+}
+
+func opensTag(text string) bool {
+	if len(text) < 2 {
+		return false
+	}
+	c := text[1]
+	return c == '/' || c == '!' || c == '?' || isLetter(c)
+}
+
+// tagEnd returns the index behind the tag that the lower-case text begins with,
+// together with its whole element when that is silent. An unclosed tag takes
+// the rest.
+func tagEnd(text string) int {
+	if strings.HasPrefix(text, "<!--") {
+		return behind(text, "-->")
+	}
+	for _, name := range silent {
+		rest, found := strings.CutPrefix(text[1:], name)
+		if !found || rest != "" && isLetter(rest[0]) {
+			continue
+		}
+		if end := strings.Index(text, "</"+name); end >= 0 {
+			return end + behind(text[end:], ">")
+		}
+	}
+	return behind(text, ">")
+}
+
+func behind(text, mark string) int {
+	if i := strings.Index(text, mark); i >= 0 {
+		return i + len(mark)
+	}
+	return len(text)
+}
+
+// isLetter expects lower case.
+func isLetter(c byte) bool {
+	return c >= 'a' && c <= 'z'
+}
