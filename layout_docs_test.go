@@ -29,6 +29,7 @@ var (
 	flagName    = regexp.MustCompile(`(?:^| )--([a-z][a-z-]+)`)
 	qualified   = regexp.MustCompile(`^([a-z]+)\.([A-Z]\w*)(?:\.([A-Z]\w*))?$`)
 	exported    = regexp.MustCompile(`^([A-Z]\w*)(?:\.([A-Z]\w*))?$`)
+	unexported  = regexp.MustCompile(`^[a-z]+[A-Z]\w*$`)
 	filePath    = regexp.MustCompile(`^\.?[\w-]+(?:[./][\w.-]+)*/?$`)
 	fileEnding  = regexp.MustCompile(`\.(go|md|ya?ml|mod|sum|txtar|json)$`)
 	saidDefault = regexp.MustCompile(`Default: (\d+(?:\.\d+)?(?:ns|us|ms|s|m|h| KiB| MiB)?)(?:[.,;\s]|$)`)
@@ -167,7 +168,7 @@ func (ix index) missing(span, module string) string {
 		}
 		return ""
 	}
-	if exported.MatchString(word) && !fileEnding.MatchString(word) && strings.ToUpper(word) != word {
+	if unexported.MatchString(word) || exported.MatchString(word) && !fileEnding.MatchString(word) && strings.ToUpper(word) != word {
 		if !ix.names[word] && !slices.Contains(notOurs, word) {
 			return "name " + word
 		}
@@ -175,7 +176,8 @@ func (ix index) missing(span, module string) string {
 	}
 	inside := strings.TrimPrefix(span, module+"/")
 	isPath := strings.Contains(inside, "/") || fileEnding.MatchString(inside)
-	if isPath && filePath.MatchString(inside) && !madeOrTyped.MatchString(inside) {
+	_, placed := floors[strings.TrimSuffix(inside, "/")] // a package that has its floor may be named before it is built
+	if isPath && filePath.MatchString(inside) && !madeOrTyped.MatchString(inside) && !placed {
 		if _, err := os.Stat(inside); err != nil {
 			return "path " + inside
 		}
@@ -219,7 +221,7 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 
 func TestDocumentsNameWhatExistsRefuses(t *testing.T) {
 	ix := index{
-		names:    map[string]bool{"Policy": true, "Policy.Judge": true, "holdfast.Policy": true, "holdfast.Policy.Judge": true, "Do": true},
+		names:    map[string]bool{"Policy": true, "Policy.Judge": true, "holdfast.Policy": true, "holdfast.Policy.Judge": true, "Do": true, "codeRules": true},
 		packages: map[string]bool{"holdfast": true, "main": true},
 		commands: map[string]bool{"serve": true, "upstream": true},
 		targets:  map[string]bool{"test": true},
@@ -228,8 +230,9 @@ func TestDocumentsNameWhatExistsRefuses(t *testing.T) {
 		{"Policy", ""}, {"Policies", "name Policies"},
 		{"Policy.Judge", ""}, {"Policy.Judges", "name Policy.Judges"},
 		{"holdfast.Policy", ""}, {"holdfast.Polcy", "name holdfast.Polcy"}, {"http.Client", ""},
+		{"codeRules", ""}, {"codeRule", "name codeRule"},
 		{"Do(ctx, &policy, f)", ""}, {"Done(ctx)", "name Done"},
-		{"go.mod", ""}, {"attic.go", "path attic.go"}, {"internal/wire/", ""}, {"internal/attic", "path internal/attic"},
+		{"go.mod", ""}, {"attic.go", "path attic.go"}, {"internal/wire/", ""}, {"cmd/holdfast", ""}, {"internal/attic", "path internal/attic"},
 		{"keep/internal/attic", "path internal/attic"}, {"application/json", ""}, {"golang.org/x/time", ""}, {"/v1/messages", ""}, {"bin/holdfast", ""},
 		{"make test", ""}, {"make module PATH=x", "make target module"},
 		{"holdfast serve --upstream URL", ""}, {"holdfast server", "subcommand server"}, {"--upstream", ""}, {"holdfast serve --up", "flag --up"},
