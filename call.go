@@ -17,6 +17,7 @@ type Call struct {
 	Wake func()
 
 	policy   *Policy
+	step     Step // the latest, kept here since copying it through every return costs more than deciding it
 	trace    Trace
 	start    instant
 	deadline instant
@@ -33,9 +34,8 @@ type Call struct {
 	ticketed bool // the ticket is out
 	failed   bool // CountCalls: attempts on this target have failed
 	queued   *waiter
-	paced    bool  // need was taken from the pace
-	owed     int64 // what the budget is to get back if the retry works or is never sent
-	last     Verdict
+	paced    bool          // need was taken from the pace
+	owed     int64         // what the budget is to get back if the retry works or is never sent
 	hint     time.Duration // the wait to put on the error
 }
 
@@ -79,28 +79,36 @@ func (c *Call) Begin(now, deadline time.Time, need Tokens) Step {
 	if !deadline.IsZero() {
 		d = instantOf(deadline)
 	}
-	return c.begin(instantOf(now), d, need)
+	c.begin(instantOf(now), d, need)
+	return c.step
 }
 
 // Settle reports the outcome of the attempt that was to be sent, and what it used if that is known: the zero value
 // leaves the estimate as it is.
 func (c *Call) Settle(now time.Time, v Verdict, used Tokens) Step {
-	return c.settle(instantOf(now), &v, used)
+	c.settle(instantOf(now), v, used)
+	return c.step
 }
 
 // Resume reports that the wait is over.
-func (c *Call) Resume(now time.Time) Step { return c.resume(instantOf(now)) }
+func (c *Call) Resume(now time.Time) Step {
+	c.resume(instantOf(now))
+	return c.step
+}
 
 // Leave ends the call at whatever point it is: its ticket, tokens and place in the queue are given back, and an attempt
 // that was under way counts for nothing. On a call that is over it does nothing.
-func (c *Call) Leave(now time.Time) Step { return c.leave(instantOf(now), Ignore) }
+func (c *Call) Leave(now time.Time) Step {
+	c.leave(instantOf(now), Ignore)
+	return c.step
+}
 
 // Trace returns what happened so far.
 func (c *Call) Trace() Trace { return c.trace }
 
-func (c *Call) begin(now, deadline instant, need Tokens) Step {
+func (c *Call) begin(now, deadline instant, need Tokens) Action {
 	c.start = now
-	c.trace.Started = now.time()
+	c.trace.started = now
 	c.need = need.amounts()
 	c.deadline = deadline
 	if own := orDefault(c.policy.Deadline, defaultDeadline); own > 0 {
@@ -152,10 +160,10 @@ func (c *Call) following(k Kind) int {
 	return -1
 }
 
+// watched guards every observe: an Event is large, and building it is not free.
+func (c *Call) watched() bool { return c.policy.Observe != nil }
+
 func (c *Call) observe(e Event, now instant) {
-	if c.policy.Observe == nil {
-		return
-	}
 	e.At = now.time()
 	if e.Target == "" {
 		e.Target = c.name()
@@ -166,33 +174,34 @@ func (c *Call) observe(e Event, now instant) {
 
 // next walks the targets until one may be sent to: deadline, breaker, pace, ticket, in this order. The breaker is only
 // looked at before the pace, and its ticket taken after, so that no probe is held while the call queues.
-func (c *Call) next(now instant) Step {
+func (c *Call) next(now instant) Action {
 	for {
 		if now >= c.deadline {
 			return c.stop(now, ErrDeadline)
 		}
 		if b := c.breaker(); b != nil && !c.ticketed {
 			if wait, ok := b.peek(now); !ok {
-				if step, done := c.skip(now, ErrOpen, wait); done {
-					return step
+				if c.skip(now, ErrOpen, wait) {
+					return Stop
 				}
 				continue
 			}
 		}
 		if p := c.pace(); p != nil && !c.paced {
-			step, done, moved := c.ask(now, p)
-			if done {
-				return step
-			}
-			if moved {
+			switch c.ask(now, p) {
+			case toWait:
+				return Wait
+			case toStop:
+				return Stop
+			case toNext:
 				continue
 			}
 		}
 		if b := c.breaker(); b != nil && !c.admitted(now, b) {
 			c.unpace(now)
 			wait, _ := b.peek(now)
-			if step, done := c.skip(now, ErrOpen, wait); done {
-				return step
+			if c.skip(now, ErrOpen, wait) {
+				return Stop
 			}
 			continue
 		}
@@ -200,26 +209,47 @@ func (c *Call) next(now instant) Step {
 	}
 }
 
-// ask takes permission from the pace: done with a step to wait, moved on to another target, or neither: taken.
-func (c *Call) ask(now instant, p *Pace) (step Step, done, moved bool) {
+// asked is what came of asking the pace.
+type asked uint8
+
+const (
+	toSend asked = iota // permission was taken
+	toWait              // the call queues
+	toNext              // another target is asked instead
+	toStop              // none is left
+)
+
+func (c *Call) ask(now instant, p *Pace) asked {
+	if p.allow(now, c.need) {
+		c.paced = true
+		return toSend
+	}
 	if c.policy.FallbackFirst && c.following(Throttled) >= 0 {
 		if held := p.heldFor(now); held > 0 {
-			step, done = c.skip(now, ErrPace, held)
-			return step, done, !done
+			return c.unpermitted(now, held)
 		}
 	}
 	w, wait, ok := p.join(now, c.need, c.deadline, c.Wake)
-	if !ok {
-		step, done = c.skip(now, ErrPace, wait)
-		return step, done, !done
-	}
-	if w == nil {
+	switch {
+	case !ok:
+		return c.unpermitted(now, wait)
+	case w == nil:
 		c.paced = true
-		return step, false, false
+		return toSend
 	}
 	c.queued, c.asleep = w, now
-	c.observe(Event{Kind: EventPace, Wait: wait}, now)
-	return Step{Action: Wait, Target: c.current(), Wait: wait, Wake: w.ready}, true, false
+	if c.watched() {
+		c.observe(Event{Kind: EventPace, Wait: wait}, now)
+	}
+	c.step = Step{Action: Wait, Target: c.current(), Wait: wait, Wake: w.ready}
+	return toWait
+}
+
+func (c *Call) unpermitted(now instant, wait time.Duration) asked {
+	if c.skip(now, ErrPace, wait) {
+		return toStop
+	}
+	return toNext
 }
 
 // admitted takes the breaker's ticket. A breaker that counts calls lends one ticket for all attempts on the target.
@@ -241,47 +271,48 @@ func (c *Call) admitted(now instant, b *Breaker) bool {
 func (c *Call) circuit(now instant, b *Breaker, ch change) {
 	if ch.from != ch.to {
 		b.tell()
-		c.observe(Event{Kind: EventCircuit, From: ch.from, To: ch.to}, now)
+		if c.watched() {
+			c.observe(Event{Kind: EventCircuit, From: ch.from, To: ch.to}, now)
+		}
 	}
 }
 
-func (c *Call) send(now instant) Step {
-	step := Step{Action: Send, Target: c.current()}
+func (c *Call) send(now instant) Action {
+	c.step = Step{Action: Send, Target: c.current()}
 	if c.deadline != never {
-		step.Timeout, step.Whole = c.deadline.sub(now), true
+		c.step.Timeout, c.step.Whole = c.deadline.sub(now), true
 	}
-	if t := c.policy.AttemptTimeout; t > 0 && (!step.Whole || t < step.Timeout) {
-		step.Timeout, step.Whole = t, false
+	if t := c.policy.AttemptTimeout; t > 0 && (!c.step.Whole || t < c.step.Timeout) {
+		c.step.Timeout, c.step.Whole = t, false
 	}
 	c.tried++
-	c.trace.begin(Attempt{Target: c.name(), After: now.sub(c.start), Next: Running})
-	c.observe(Event{Kind: EventSend}, now)
-	return step
+	a := c.trace.begin()
+	a.Target, a.After, a.Next = c.name(), now.sub(c.start), Running
+	if c.watched() {
+		c.observe(Event{Kind: EventSend}, now)
+	}
+	return Send
 }
 
 // settle books the outcome with breaker, pace and budget, and decides what comes next.
-func (c *Call) settle(now instant, v *Verdict, used Tokens) Step {
+func (c *Call) settle(now instant, verdict Verdict, used Tokens) Action {
 	a := c.trace.last()
 	a.Took = now.sub(c.start) - a.After
-	a.Verdict = *v
-	c.last = *v
+	a.Verdict = verdict
+	v := &a.Verdict
 	c.hint = v.Wait
 	c.settlePace(now, v, used)
 	ch := c.settleBreaker(now, v)
-	c.observe(Event{Kind: EventAttempt, Verdict: *v}, now)
+	if c.watched() {
+		c.observe(Event{Kind: EventAttempt, Verdict: *v}, now)
+	}
 	if b := c.breaker(); b != nil {
 		c.circuit(now, b, ch)
 	}
-	switch {
-	case v.Kind == OK:
-		c.settleBudget(now)
-		a.Next = Answered
-		c.trace.Source = Live
-		if c.target > 0 {
-			c.trace.Source = Fallback
-		}
-		return c.stop(now, nil)
-	case v.Kind == Cancelled:
+	switch v.Kind {
+	case OK:
+		return c.answered(now, a)
+	case Cancelled:
 		c.repay(now)
 		a.Next = Stopped
 		return c.stop(now, ErrCancelled)
@@ -297,6 +328,47 @@ func (c *Call) settle(now instant, v *Verdict, used Tokens) Step {
 	return c.stop(now, nil)
 }
 
+// succeed is settle for the common outcome, without the copying of a verdict that has nothing to say.
+func (c *Call) succeed(now instant, used Tokens) Action {
+	a := c.trace.last()
+	a.Took = now.sub(c.start) - a.After
+	c.hint = 0
+	if c.paced && used != (Tokens{}) {
+		c.pace().settle(now, c.need, used.amounts())
+	}
+	c.paced = false
+	if b := c.breaker(); b != nil && c.ticketed {
+		c.ticketed, c.failed = false, false
+		c.circuit(now, b, b.settle(now, c.ticket, Success))
+	}
+	if c.watched() {
+		c.observe(Event{Kind: EventAttempt}, now)
+	}
+	return c.answered(now, a)
+}
+
+func (c *Call) answered(now instant, a *Attempt) Action {
+	c.settleBudget(now)
+	a.Next = Answered
+	c.trace.Source = c.source()
+	return c.stop(now, nil)
+}
+
+func (c *Call) source() Source {
+	if c.target > 0 {
+		return Fallback
+	}
+	return Live
+}
+
+// last is the verdict of the last attempt, and OK when there was none.
+func (c *Call) last() Verdict {
+	if c.trace.sent == 0 {
+		return Verdict{}
+	}
+	return c.trace.last().Verdict
+}
+
 // verdictReason is why a failure that is not retried ends the call; nil returns the upstream's error as it came.
 func (c *Call) verdictReason(v *Verdict) error {
 	switch {
@@ -310,7 +382,7 @@ func (c *Call) verdictReason(v *Verdict) error {
 
 // retry plans another attempt on the same target, if all that speaks against it is silent: no wait is begun that would
 // end in giving up.
-func (c *Call) retry(now instant, v *Verdict) Step {
+func (c *Call) retry(now instant, v *Verdict) Action {
 	p := c.policy
 	attempts := max(orDefault(p.Attempts, defaultAttempts), 1)
 	if c.tried >= attempts {
@@ -339,8 +411,11 @@ func (c *Call) retry(now instant, v *Verdict) Step {
 	a := c.trace.last()
 	a.Next, a.Wait = Retried, wait
 	c.waiting, c.asleep = true, now
-	c.observe(Event{Kind: EventWait, Verdict: *v, Wait: wait}, now)
-	return Step{Action: Wait, Target: c.current(), Wait: wait}
+	if c.watched() {
+		c.observe(Event{Kind: EventWait, Verdict: *v, Wait: wait}, now)
+	}
+	c.step = Step{Action: Wait, Target: c.current(), Wait: wait}
+	return Wait
 }
 
 // pay takes a retry's cost from the budget, before the wait.
@@ -368,7 +443,7 @@ func (c *Call) settleBudget(now instant) {
 }
 
 // fallback moves on to the next target that can help; with none left the call gives up for the given reason.
-func (c *Call) fallback(now instant, v *Verdict, why error) Step {
+func (c *Call) fallback(now instant, v *Verdict, why error) Action {
 	i := c.following(v.Kind)
 	if v.Kind == Refused {
 		if !c.policy.RefusalFallback || c.refused {
@@ -390,7 +465,7 @@ func (c *Call) fallback(now instant, v *Verdict, why error) Step {
 	return c.next(now)
 }
 
-func (c *Call) giveUp(now instant, why error) Step {
+func (c *Call) giveUp(now instant, why error) Action {
 	a := c.trace.last()
 	a.Next = GaveUp
 	if why == nil {
@@ -410,35 +485,39 @@ func (c *Call) moveTo(now instant, target int) {
 }
 
 // skip notes that the current target will not be asked, and moves on; done with the call if it was the last one.
-func (c *Call) skip(now instant, why error, wait time.Duration) (step Step, done bool) {
+func (c *Call) skip(now instant, why error, wait time.Duration) (over bool) {
 	c.trace.skips = append(c.trace.skips, Skip{Target: c.name(), After: now.sub(c.start), Reason: why, Wait: wait})
-	c.observe(Event{Kind: EventSkip, Reason: why, Wait: wait}, now)
+	if c.watched() {
+		c.observe(Event{Kind: EventSkip, Reason: why, Wait: wait}, now)
+	}
 	c.hint = wait
 	kind := Overloaded // any target may stand in for one that is not asked
 	if c.trace.sent > 0 {
-		kind = c.last.Kind
+		kind = c.trace.last().Verdict.Kind
 	}
 	i := c.following(kind)
 	if i < 0 {
 		if c.trace.sent > 0 {
 			c.trace.last().Next = GaveUp
 		}
-		return c.stop(now, why), true
+		c.stop(now, why)
+		return true
 	}
 	if c.trace.sent > 0 {
 		c.trace.last().Next = MovedOn
 	}
 	c.moveTo(now, i)
-	return step, false
+	return false
 }
 
-func (c *Call) resume(now instant) Step {
+func (c *Call) resume(now instant) Action {
 	slept := now.sub(c.asleep)
 	if w := c.queued; w != nil {
 		wait, granted := c.pace().poll(now, w)
 		if !granted {
 			if now < c.deadline {
-				return Step{Action: Wait, Target: c.current(), Wait: wait, Wake: w.ready}
+				c.step = Step{Action: Wait, Target: c.current(), Wait: wait, Wake: w.ready}
+				return Wait
 			}
 			c.pace().leave(now, w)
 			c.queued = nil
@@ -455,9 +534,9 @@ func (c *Call) resume(now instant) Step {
 }
 
 // leave ends the call from outside.
-func (c *Call) leave(now instant, r Result) Step {
+func (c *Call) leave(now instant, r Result) Action {
 	if c.over {
-		return Step{Action: Stop, Reason: c.trace.Reason}
+		return Stop
 	}
 	switch {
 	case c.queued != nil:
@@ -480,20 +559,23 @@ func (c *Call) leave(now instant, r Result) Step {
 }
 
 // stop ends the call and gives back all that it still holds.
-func (c *Call) stop(now instant, why error) Step {
+func (c *Call) stop(now instant, why error) Action {
 	c.over = true
 	c.repay(now)
 	c.unpace(now)
 	result := Failure
-	if why == ErrCancelled || c.last.Kind == OK {
+	if why == ErrCancelled {
 		result = Ignore
 	}
 	c.settleCalls(now, result)
 	c.trace.Elapsed = now.sub(c.start)
 	c.trace.Reason = why
-	saved := why != nil && why != ErrCancelled && (c.trace.sent == 0 || c.last.Kind.meaning().saved)
-	c.observe(Event{Kind: EventEnd, Verdict: c.last, Reason: why, Source: c.trace.Source}, now)
-	return Step{Action: Stop, Reason: why, Saved: saved}
+	saved := why != nil && why != ErrCancelled && (c.trace.sent == 0 || c.trace.last().Verdict.Kind.meaning().saved)
+	if c.watched() {
+		c.observe(Event{Kind: EventEnd, Verdict: c.last(), Reason: why, Source: c.trace.Source}, now)
+	}
+	c.step = Step{Action: Stop, Reason: why, Saved: saved}
+	return Stop
 }
 
 // unpace gives back what was taken from the pace for an attempt that was not sent.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 )
 
 // SavedAnswers is where [Do] finds an answer when nothing live works, and where it keeps good ones. Both funcs are optional and
@@ -20,7 +21,7 @@ type SavedAnswers[T any] struct {
 // Pending is an answer that is not over when the operation returns, such as a stream. Do returns it at once and leaves
 // breaker, pace and budget unsettled, and the attempt's context alive, until end is called: with nil when the answer
 // came to its end, with an error when it did not, and with [ErrCancelled] when the caller left it. Calls of end after
-// the first change nothing. AtEnd must keep end and return.
+// the first change nothing. AtEnd must keep end and return. Only pointers and interface values can be Pending.
 type Pending interface {
 	AtEnd(end func(used Tokens, err error))
 }
@@ -54,54 +55,60 @@ func Do[T any](ctx context.Context, p *Policy, op func(context.Context) (T, erro
 		deadline = instantOf(d)
 	}
 	begun = true
-	step := c.begin(now, deadline, p.estimate(ctx))
+	action := c.begin(now, deadline, p.estimate(ctx))
 	var failure error
-	for step.Action != Stop {
-		if step.Action == Wait {
-			woken := pause(ctx, p.Clock, step.Wait, step.Wake)
+	for action != Stop {
+		if action == Wait {
+			woken := pause(ctx, p.Clock, c.step.Wait, c.step.Wake)
 			if now = readClock(p.Clock); woken {
-				step = c.resume(now)
+				action = c.resume(now)
 			} else {
-				step = c.leave(now, Ignore)
+				action = c.leave(now, Ignore)
 			}
 			continue
 		}
-		a := attempt{ctx: ctx, policy: p, step: &step}
-		a.begin()
+		a := attempt{ctx: ctx, own: ctx, policy: p}
+		a.begin(now, &c.step)
 		answer, failure = run(&a, op)
-		now = readClock(p.Clock)
 		if failure == nil {
-			if pending, ok := any(answer).(Pending); ok {
-				trace := a.handOver(&c, pending)
-				return answer, trace, nil
+			if pending, ok := pendingOf(answer); ok {
+				return answer, a.handOver(&c, pending), nil
 			}
-			used := p.usage(answer)
+			var used Tokens
+			if p.Usage != nil {
+				used = p.Usage(answer)
+			}
 			a.end()
-			step = c.settle(now, &Verdict{}, used)
-			continue
+			c.succeed(readClock(p.Clock), used)
+			for i := range saved {
+				saved[i].keep(ctx, answer)
+			}
+			return answer, c.trace, nil
 		}
 		answer = none
 		v := a.judge(failure)
 		a.end()
-		step = c.settle(now, &v, Tokens{})
+		now = readClock(p.Clock)
+		action = c.settle(now, v, Tokens{})
 	}
-	return conclude(ctx, &c, step, answer, failure, saved)
+	return conclude(ctx, &c, failure, saved)
 }
 
-// conclude turns the machine's last step into what Do returns.
-func conclude[T any](ctx context.Context, c *Call, step Step, answer T, failure error, saved []SavedAnswers[T]) (T, Trace, error) {
+func (s *SavedAnswers[T]) keep(ctx context.Context, answer T) {
+	if s.Store != nil {
+		s.Store(ctx, answer)
+	}
+}
+
+// conclude turns the machine's last step into what Do returns for a call without a live answer.
+func conclude[T any](ctx context.Context, c *Call, failure error, saved []SavedAnswers[T]) (T, Trace, error) {
+	var none T
+	step := &c.step
 	if step.Reason == nil {
-		if failure == nil {
-			for _, s := range saved {
-				if s.Store != nil {
-					s.Store(ctx, answer)
-				}
-			}
-		}
-		return answer, c.trace, failure
+		return none, c.trace, failure
 	}
 	err := &Error{
-		Reason: step.Reason, Attempts: c.trace.sent, Elapsed: c.trace.Elapsed, Wait: c.hint, Verdict: c.last, Err: failure,
+		Reason: step.Reason, Attempts: c.trace.sent, Elapsed: c.trace.Elapsed, Wait: c.hint, Verdict: c.last(), Err: failure,
 	}
 	if step.Reason == ErrCancelled {
 		c.trace.Reason = left(ctx, err).Reason
@@ -117,7 +124,7 @@ func conclude[T any](ctx context.Context, c *Call, step Step, answer T, failure 
 			}
 		}
 	}
-	return answer, c.trace, err
+	return none, c.trace, err
 }
 
 // left completes the error of a call whose caller is gone.
@@ -136,40 +143,42 @@ func (p *Policy) estimate(ctx context.Context) Tokens {
 	return p.Estimate(ctx)
 }
 
-func (p *Policy) usage(answer any) Tokens {
-	if p.Usage == nil {
-		return Tokens{}
+// pendingOf finds out whether the answer is pending. Only pointers and interfaces can be: to look into a value would
+// cost an allocation on every success.
+func pendingOf[T any](answer T) (Pending, bool) {
+	switch reflect.TypeFor[T]().Kind() {
+	case reflect.Pointer, reflect.Interface:
+		p, ok := any(answer).(Pending)
+		return p, ok
 	}
-	return p.Usage(answer)
+	return nil, false
 }
 
 // attempt is the doing side of one send: its context and its timers.
 type attempt struct {
-	ctx     context.Context // the caller's
-	own     context.Context // op's
-	cancel  context.CancelFunc
-	policy  *Policy
-	step    *Step
-	panicky bool
+	ctx      context.Context // the caller's
+	own      context.Context // op's
+	cancel   context.CancelFunc
+	policy   *Policy
+	returned bool
 }
 
-func (a *attempt) begin() {
-	a.own = a.ctx
-	if a.step.Target != nil {
-		a.own = context.WithValue(a.own, targetKey{}, a.step.Target)
+func (a *attempt) begin(now instant, s *Step) {
+	if s.Target != nil {
+		a.own = context.WithValue(a.own, targetKey{}, s.Target)
 	}
-	if a.step.Timeout <= 0 {
+	if s.Timeout <= 0 {
 		return
 	}
-	if a.step.Whole {
+	cause := errAttemptTime
+	if s.Whole {
 		// The caller's own deadline needs no second timer.
-		if d, ok := a.ctx.Deadline(); ok && instantOf(d) <= readClock(a.policy.Clock).add(a.step.Timeout) {
+		if d, ok := a.ctx.Deadline(); ok && instantOf(d) <= now.add(s.Timeout) {
 			return
 		}
-		a.own, a.cancel = within(a.own, a.policy.Clock, a.step.Timeout, errCallTime)
-		return
+		cause = errCallTime
 	}
-	a.own, a.cancel = within(a.own, a.policy.Clock, a.step.Timeout, errAttemptTime)
+	a.own, a.cancel = within(a.own, a.policy.Clock, s.Timeout, cause)
 }
 
 func (a *attempt) end() {
@@ -180,14 +189,13 @@ func (a *attempt) end() {
 
 // run calls op and ends the attempt's timers if it panics.
 func run[T any](a *attempt, op func(context.Context) (T, error)) (answer T, err error) {
-	a.panicky = true
 	defer func() {
-		if a.panicky {
+		if !a.returned {
 			a.end()
 		}
 	}()
 	answer, err = op(a.own)
-	a.panicky = false
+	a.returned = true
 	return answer, err
 }
 
@@ -230,10 +238,7 @@ func (a *attempt) handOver(c *Call, pending Pending) Trace {
 	held, p, cancel := new(Call), a.policy, a.cancel
 	*held = *c
 	trace := &held.trace
-	trace.Source = Live
-	if held.target > 0 {
-		trace.Source = Fallback
-	}
+	trace.Source = held.source()
 	trace.last().Next = Answered
 	now := readClock(p.Clock)
 	trace.Elapsed = now.sub(held.start)
@@ -267,10 +272,12 @@ func (p *Policy) verdictAtEnd(caller context.Context, err error) Verdict {
 func (c *Call) finish(now instant, v Verdict, used Tokens) {
 	a := c.trace.last()
 	a.Took = now.sub(c.start) - a.After
-	a.Verdict, c.last = v, v
+	a.Verdict = v
 	c.settlePace(now, &v, used)
 	ch := c.settleBreaker(now, &v)
-	c.observe(Event{Kind: EventAttempt, Verdict: v}, now)
+	if c.watched() {
+		c.observe(Event{Kind: EventAttempt, Verdict: v}, now)
+	}
 	if b := c.breaker(); b != nil {
 		c.circuit(now, b, ch)
 	}

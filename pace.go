@@ -51,6 +51,7 @@ type Pace struct {
 // do not drift, and giving back is the exact opposite of taking.
 type bucket struct {
 	interval int64   // nanoseconds per token; 0: not limited
+	most     int64   // tokens whose cost can still be told
 	capacity int64   // nanoseconds
 	full     instant // when the bucket is full; in the past: it is
 }
@@ -79,20 +80,24 @@ func (p *Pace) prepare() {
 		}
 		// Rounded up, so that the sum of many takes never passes the limit.
 		interval := (int64(time.Minute) + int64(n) - 1) / int64(n)
-		p.buckets[i] = bucket{interval: interval, capacity: max(int64(burst), interval), full: always}
+		p.buckets[i] = bucket{interval: interval, most: maxCost / interval, capacity: max(int64(burst), interval), full: always}
 	}
 }
 
-func (t Tokens) amounts() [3]int64 { return [3]int64{1, int64(max(t.Input, 0)), int64(max(t.Output, 0))} }
+func (t Tokens) amounts() [3]int64 {
+	return [3]int64{1, int64(max(t.Input, 0)), int64(max(t.Output, 0))}
+}
 
-// cost of n tokens in time. It saturates far beyond any real limit, where adding to an instant cannot wrap.
+// maxCost is 73 years, far beyond any real limit, where adding to an instant cannot wrap.
+const maxCost = int64(1) << 61
+
+// cost of n tokens of a limited bucket in time. It saturates.
 func (b *bucket) cost(n int64) int64 {
-	const most = int64(1) << 61
-	if b.interval == 0 || n <= 0 {
+	switch {
+	case n > b.most:
+		return maxCost
+	case n <= 0:
 		return 0
-	}
-	if n > most/b.interval {
-		return most
 	}
 	return n * b.interval
 }
@@ -150,22 +155,32 @@ func (p *Pace) Allow(now time.Time, need Tokens) bool {
 
 func (p *Pace) allow(now instant, want [3]int64) bool {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.prepare()
-	return p.takeNow(now, want)
+	ok := p.takeNow(now, want)
+	p.mu.Unlock()
+	return ok
 }
 
 func (p *Pace) takeNow(now instant, want [3]int64) bool {
 	if p.queue.Len() > 0 || now < p.held {
 		return false
 	}
+	var after [3]instant
 	for i := range p.buckets {
-		if b := &p.buckets[i]; b.interval != 0 && now < b.earliest(want[i], 0) {
+		b := &p.buckets[i]
+		if b.interval == 0 {
+			continue
+		}
+		cost := b.cost(want[i])
+		after[i] = max(b.full, now) + instant(cost)
+		if after[i]-now > instant(b.capacity) && (cost <= b.capacity || b.full > now) {
 			return false
 		}
 	}
 	for i := range p.buckets {
-		p.buckets[i].take(now, want[i])
+		if p.buckets[i].interval != 0 {
+			p.buckets[i].full = after[i]
+		}
 	}
 	return true
 }

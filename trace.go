@@ -35,8 +35,7 @@ func (s Source) String() string {
 
 // Trace is what happened in one call. It holds no prompt, no answer and no key.
 type Trace struct {
-	// Started is when the call began, Elapsed how long it took, its waits included.
-	Started time.Time
+	// Elapsed is how long the call took, its waits included.
 	Elapsed time.Duration
 	// Waited is the part of Elapsed spent between attempts, Paced the part spent queueing for permission.
 	Waited time.Duration
@@ -47,10 +46,11 @@ type Trace struct {
 	// an answer or with a terminal error.
 	Reason error
 
-	sent  int
-	first Attempt // most calls make one attempt, and then a trace costs no allocation
-	more  []Attempt
-	skips []Skip
+	started instant
+	sent    int
+	first   Attempt // most calls make one attempt, and then a trace costs no allocation
+	more    []Attempt
+	skips   []Skip
 }
 
 // Attempt is one send and what came of it.
@@ -116,6 +116,9 @@ type Skip struct {
 	Wait time.Duration
 }
 
+// Started returns when the call began.
+func (t *Trace) Started() time.Time { return t.started.time() }
+
 // Sent returns the number of attempts.
 func (t *Trace) Sent() int { return t.sent }
 
@@ -155,14 +158,15 @@ func (t *Trace) last() *Attempt {
 	return &t.first
 }
 
-func (t *Trace) begin(a Attempt) {
+// begin adds an attempt and returns it to be filled in.
+func (t *Trace) begin() *Attempt {
 	t.sent++
-	a.Number = t.sent
-	if t.sent == 1 {
-		t.first = a
-		return
+	if t.sent > 1 {
+		t.more = append(t.more, Attempt{})
 	}
-	t.more = append(t.more, a)
+	a := t.last()
+	a.Number = t.sent
+	return a
 }
 
 // Outcome says in a few words how the call ended.
