@@ -26,18 +26,29 @@ func answerFault(status int, mediaType string, content content) (Fault, string) 
 		return FaultEmpty, "200-empty-body"
 	}
 	mediaType = strings.ToLower(mediaType)
-	judged := mediaType == "" || strings.Contains(mediaType, "json") && !strings.Contains(mediaType, "jsonl") || strings.Contains(mediaType, "html")
 	switch {
-	case !judged && !json.Valid(text):
+	case !isJudged(mediaType), mediaType == "" && !mostlyText(text):
 		return FaultNone, "200-other-media"
 	case text[0] == '<':
 		return FaultEmpty, "200-html"
-	case mediaType == "" && !mostlyText(text):
+	case json.Valid(text):
+		return objectFault(node(text))
+	case strings.HasPrefix(mediaType, "text/plain") && text[0] != '{':
 		return FaultNone, "200-other-media"
-	case !json.Valid(text):
+	default:
 		return FaultEmpty, "200-truncated"
 	}
-	return objectFault(node(text))
+}
+
+// isJudged reports whether a media type is one that answers and error pages
+// come in. Lines of JSON are results of a batch, with errors of their own.
+func isJudged(mediaType string) bool {
+	switch {
+	case mediaType == "", strings.HasPrefix(mediaType, "text/plain"), strings.Contains(mediaType, "html"):
+		return true
+	default:
+		return strings.Contains(mediaType, "json") && !strings.Contains(mediaType, "jsonl") && !strings.Contains(mediaType, "ndjson")
+	}
 }
 
 // objectFault says what is wrong with a well-formed JSON answer.

@@ -38,6 +38,7 @@ func (p problem) found() bool {
 //	{"error":{"message","type","code"}}                                                 OpenAI
 //	{"type":"error","code","message"}                                                   OpenAI, in a stream
 //	{"response":{"error":{"code","message"}}}                                           OpenAI, response.failed
+//	{"detail":{"error":{…}}}, {"error":{"error":{…}}}                                   gateways around them
 //	{"choices":[{"error":{"code","message"},"finish_reason":"error"}]}                  OpenRouter
 //	{"error":{"code":429,"message","status":"RESOURCE_EXHAUSTED"}}, or in an array      Google
 //	{"__type":"…#ThrottlingException","message"}, {"throttlingException":{"message"}}   AWS
@@ -67,6 +68,7 @@ func innerError(body node) node {
 	for _, inner := range []node{
 		body.get("error"),
 		body.get("response", "error"),
+		body.get("detail", "error"),
 		body.get("choices").first().get("error"),
 	} {
 		if !inner.isNull() {
@@ -75,7 +77,7 @@ func innerError(body node) node {
 	}
 	var exception node
 	body.members(func(key, value node) bool {
-		if value.isObject() && isException(key.text()) {
+		if value.isObject() && namesException(key) {
 			exception = value
 		}
 		return exception == nil
@@ -84,14 +86,18 @@ func innerError(body node) node {
 }
 
 func (p *problem) readObject(inner node) {
+	if deeper := inner.get("error"); deeper.isObject() && inner.get("message").isNull() {
+		// A gateway that wraps an error body in another one.
+		inner = deeper
+	}
 	p.typ = inner.get("type").text()
 	p.code = firstText(inner.get("details", "error_code").scalar(), inner.get("code").scalar())
 	p.message = inner.get("message").text()
 	p.requestID = firstText(p.requestID, inner.get("request_id").text())
 	p.original = statusIn(inner.get("originalStatusCode").scalar())
 	p.status = firstStatus(inner.get("code").scalar(), inner.get("status_code").scalar(), inner.get("status").scalar())
-	if p.typ == "" && p.status != 0 || isGoogle(inner.get("status").text()) {
-		p.typ = firstText(p.typ, inner.get("status").text())
+	if name := inner.get("status").text(); p.typ == "" && isName(name) && name == strings.ToUpper(name) {
+		p.typ = name
 	}
 	if nested := inner.get("error"); nested.isString() && p.message == "" {
 		p.readText(nested.text())
@@ -117,8 +123,8 @@ func (p *problem) readTop(body node) {
 		p.typ = typ
 	}
 	body.members(func(key, value node) bool {
-		if name := key.text(); p.typ == "" && value.isObject() && isException(name) {
-			p.typ = name
+		if p.typ == "" && value.isObject() && namesException(key) {
+			p.typ = key.text()
 		}
 		return p.typ == ""
 	})
@@ -213,6 +219,11 @@ func exceptionIn(text string) string {
 		return name
 	}
 	return ""
+}
+
+// namesException is isException for the raw key of an object.
+func namesException(key node) bool {
+	return bytes.HasSuffix(key, []byte(`xception"`)) && isException(key.text())
 }
 
 func isException(name string) bool {

@@ -166,8 +166,3 @@ func named(found rule, known bool, place, text string) word {
 }
 
 func (w word) known() bool { return w.name != "" }
-
-// isGoogle reports whether the text is a google.rpc.Code name.
-func isGoogle(text string) bool {
-	return text == strings.ToUpper(text) && typeWord(text).from == "google"
-}

@@ -122,7 +122,7 @@ func safeMember(name string, value node) bool {
 // without reaching beyond the request. Anything not known runs at the server.
 func clientTool(typ string) bool {
 	switch typ {
-	case "", "custom", "function", "local_shell", "apply_patch", "file_search":
+	case "", "custom", "function", "computer", "local_shell", "apply_patch", "file_search":
 		return true
 	}
 	for _, prefix := range []string{"bash_", "text_editor_", "computer_", "memory_", "browser_toolset_", "tool_search_tool_"} {
