@@ -16,6 +16,7 @@ type Server struct {
 	network  *Network
 	listener *listener
 	http     *http.Server
+	cancel   context.CancelFunc
 	running  sync.WaitGroup // the accept loop and every connection
 
 	mu   sync.Mutex
@@ -62,7 +63,17 @@ func (n *Network) Start(addr string, h http.Handler, configure ...func(*http.Ser
 // observe adds what the server has to know about its connections to the hooks
 // that the test may have set.
 func (s *Server) observe() {
-	state, withConn := s.http.ConnState, s.http.ConnContext
+	state, base, withConn := s.http.ConnState, s.http.BaseContext, s.http.ConnContext
+	stop, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	s.http.BaseContext = func(l net.Listener) context.Context {
+		if base == nil {
+			return stop
+		}
+		ctx, cancel := context.WithCancel(base(l))
+		context.AfterFunc(stop, cancel)
+		return ctx
+	}
 	s.http.ConnState = func(c net.Conn, to http.ConnState) {
 		if state != nil {
 			state(c, to)
@@ -126,5 +137,6 @@ func (s *Server) Close() {
 	for _, c := range s.Conns() { // hijacked ones
 		_ = c.Close()
 	}
+	s.cancel() // the server itself cancels only requests whose body was read
 	s.running.Wait()
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -22,8 +23,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// echo reads all before it answers: a server of HTTP/1 stops reading the request
+// once it has flushed a part of the answer.
 var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(w, r.Body)
+	body, _ := io.ReadAll(r.Body)
+	_, _ = w.Write(body)
 })
 
 // post sends text and returns the answer's body.
@@ -41,7 +45,7 @@ func post(t *testing.T, client *http.Client, url, text string) (string, error) {
 func wantEcho(t *testing.T, client *http.Client, url, text string) {
 	t.Helper()
 	if got, err := post(t, client, url, text); got != text || err != nil {
-		t.Errorf("answer = %q, %v, want %q", got, err, text)
+		t.Errorf("answer = %.40q (%d bytes), %v, want %.40q (%d bytes)", got, len(got), err, text, len(text))
 	}
 }
 
@@ -327,4 +331,32 @@ func TestConnOf_other_servers_request(t *testing.T) {
 	if got := testnet.ConnOf(r); got != nil {
 		t.Errorf("connection = %v, want none", got)
 	}
+}
+
+func TestServer_keeps_the_hooks_of_the_test(t *testing.T) {
+	type key struct{}
+	synctest.Test(t, func(t *testing.T) {
+		n := testnet.New()
+		var opened atomic.Int32
+		s := n.Serve(t, "api.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, r.Context().Value(key{}), " ", testnet.ConnOf(r).LocalAddr())
+		}), func(s *http.Server) {
+			s.BaseContext = func(net.Listener) context.Context { return context.WithValue(t.Context(), key{}, "base") }
+			s.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+				return context.WithValue(ctx, key{}, fmt.Sprint(ctx.Value(key{}), " and connection"))
+			}
+			s.ConnState = func(_ net.Conn, to http.ConnState) {
+				if to == http.StateNew {
+					opened.Add(1)
+				}
+			}
+		})
+		got, err := post(t, n.Client(), s.URL, "")
+		if want := "base and connection api.test:80"; got != want || err != nil {
+			t.Errorf("answer = %q, %v, want %q", got, err, want)
+		}
+		if got := opened.Load(); got != 1 {
+			t.Errorf("the hook saw %d connections, want 1", got)
+		}
+	})
 }
