@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/standin"
+)
+
+// standinOptions are the flags of holdfast standin.
+type standinOptions struct {
+	listen     string
+	fail       int
+	status     int
+	retryAfter string
+	plan       string
+	how        bool // --status or --retry-after was given
+}
+
+func newStandinCommand() *cobra.Command {
+	var o standinOptions
+	cmd := &cobra.Command{
+		Use:   "standin",
+		Short: "Serve an API that fails on purpose",
+		Long: `Serve a stand-in for the Messages API that fails as you tell it, and then answers.
+Any key but "bad" is good. The line it prints on stdout points an SDK at it. Ctrl-C ends it and prints what arrived, and how far apart.
+
+GET /_standin/journal tells the same as JSON while it runs.`,
+		Example: `  holdfast standin --fail 2 --status 429 --retry-after 1
+  holdfast standin --fail -1 --status 529
+  holdfast standin --plan plan.json`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	cmd.RunE = command(func(ctx context.Context, _ []string, s streams) error {
+		o.how = f.Changed("status") || f.Changed("retry-after")
+		return o.run(ctx, s)
+	})
+	f.StringVar(&o.listen, "listen", "127.0.0.1:4010", "TCP `address`; port 0 takes a free one")
+	f.IntVar(&o.fail, "fail", 0, "fail the first `N` requests; negative: all of them")
+	f.IntVar(&o.status, "status", 429, "HTTP `status` of the failures")
+	f.StringVar(&o.retryAfter, "retry-after", "", "retry-after header of the failures, sent as it is (default none)")
+	f.StringVar(&o.plan, "plan", "", "play the plan in a JSON `file`")
+	for _, single := range []string{"fail", "status", "retry-after"} {
+		cmd.MarkFlagsMutuallyExclusive("plan", single)
+	}
+	return cmd
+}
+
+func (o standinOptions) run(ctx context.Context, s streams) error {
+	plan, err := o.read()
+	if err != nil {
+		return err
+	}
+	server := standin.New(plan)
+	url, stop, err := server.Start(o.listen)
+	if err != nil {
+		return badUsage("--listen takes another address; 127.0.0.1:0 finds a free port", "%w", err)
+	}
+	err = give(s.out, "export ANTHROPIC_BASE_URL="+url+"\n")
+	if err == nil {
+		say(s.err, "the stand-in listens; paste the line above where the client runs, and end with Ctrl-C")
+		<-ctx.Done()
+	}
+	if closing := stop(); err == nil && closing != nil {
+		err = failed("", "cannot close the stand-in: %w", closing)
+	}
+	say(s.err, "%s", summary(server.Journal()))
+	return err
+}
+
+// read returns the plan that the flags ask for.
+func (o standinOptions) read() (standin.Plan, error) {
+	if o.plan == "" {
+		if o.how && o.fail == 0 {
+			return standin.Plan{}, badUsage("--fail 2 fails the first two requests, --fail -1 all of them", "--status and --retry-after say how requests fail, but none is to fail")
+		}
+		plan := standin.Failing(o.fail, o.status, o.retryAfter)
+		if err := plan.Validate(); err != nil {
+			return plan, badUsage("holdfast standin --help lists the flags", "%w", err)
+		}
+		return plan, nil
+	}
+	text, err := os.ReadFile(o.plan)
+	if err != nil {
+		return standin.Plan{}, badUsage("", "cannot read the plan: %w", err)
+	}
+	plan, err := standin.ParsePlan(text)
+	if err != nil {
+		return plan, badUsage(fmt.Sprintf("correct %s", o.plan), "%w", err)
+	}
+	return plan, nil
+}
+
+// summarized is how many requests a summary lists one by one.
+const summarized = 20
+
+// summary says in one line what arrived.
+func summary(j standin.Journal) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s", plural(len(j), "request"))
+	for i, e := range j[:min(len(j), summarized)] {
+		separator := " "
+		if i == 0 {
+			separator = ": "
+		}
+		fmt.Fprintf(&b, "%s%s", separator, replied(e))
+	}
+	rest(&b, len(j))
+	gaps := j.Gaps()
+	for i, gap := range gaps[:min(len(gaps), summarized)] {
+		separator := " "
+		if i == 0 {
+			separator = "; gaps "
+		}
+		fmt.Fprintf(&b, "%s%s", separator, seconds(gap))
+	}
+	rest(&b, len(gaps))
+	return b.String()
+}
+
+func rest(w io.Writer, n int) {
+	if n > summarized {
+		_, _ = fmt.Fprintf(w, " and %d more", n-summarized)
+	}
+}
+
+// replied is the status of an exchange, or what became of it when no headers were sent.
+func replied(e standin.Exchange) string {
+	if e.Status == 0 {
+		return string(e.Fault)
+	}
+	return fmt.Sprint(e.Status)
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3fs", d.Seconds()) }
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

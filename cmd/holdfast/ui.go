@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"holdfast"
+)
+
+// The rules of the command line, which every subcommand keeps:
+//
+//   - Data goes to stdout, words to stderr, so that a pipe carries the data alone.
+//   - A failure is one line "error: …" and, where the user can do something, one line "hint: …".
+//   - Colours appear on a terminal only, and never when NO_COLOR is set.
+//   - No output holds a key, and no log line holds a question or an answer.
+//   - Only main exits. Everything else returns an error, and the exit code travels in it as an *exitError.
+const (
+	exitFailed      = 1   // the job failed
+	exitUsage       = 2   // bad usage or input: nothing was attempted
+	exitIncomplete  = 3   // an answer came, but refused or cut at max_tokens
+	exitInterrupted = 130 // SIGINT or SIGTERM came before the end
+)
+
+// exitError is an error with the exit code that it ends the command with. Without an err nothing is printed: the
+// command has said already what is wrong.
+type exitError struct {
+	code int
+	err  error
+	hint string
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// badUsage is bad usage or input; the hint may be empty.
+func badUsage(hint, format string, args ...any) error {
+	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...), hint: hint}
+}
+
+// failed is a job that failed; the hint may be empty.
+func failed(hint, format string, args ...any) error {
+	return &exitError{code: exitFailed, err: fmt.Errorf(format, args...), hint: hint}
+}
+
+// report says what went wrong and returns the exit code. started tells that the subcommand ran: an error before that
+// is one of usage.
+func report(ctx context.Context, stderr io.Writer, err error, started bool) int {
+	if err == nil {
+		return 0
+	}
+	if ctx.Err() != nil {
+		say(stderr, "error: interrupted")
+		return exitInterrupted
+	}
+	code, hint := exitFailed, ""
+	if !started {
+		code = exitUsage
+	}
+	var coded *exitError
+	var call *holdfast.Error
+	switch {
+	case errors.As(err, &coded):
+		code, hint = coded.code, coded.hint
+		if coded.err == nil {
+			return code
+		}
+	case errors.As(err, &call):
+		hint = call.Hint()
+	}
+	// Several mistakes, joined, stand on a line each.
+	for line := range strings.Lines(strings.TrimRight(err.Error(), "\n")) {
+		say(stderr, "error: %s", strings.TrimRight(line, "\n"))
+	}
+	if hint != "" {
+		say(stderr, "hint: %s", hint)
+	}
+	return code
+}
+
+// say writes a line of words. Nobody can be told that stderr is closed.
+func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
+
+// give writes data. A full disk or a closed pipe is a failure of the job.
+func give(w io.Writer, data string) error {
+	if _, err := io.WriteString(w, data); err != nil {
+		return failed("", "cannot write the output: %w", err)
+	}
+	return nil
+}
+
+// paint returns a func that colours text, and one that leaves it alone where w is no terminal or the user wants none.
+func paint(w io.Writer) func(colour, text string) string {
+	f, isFile := w.(*os.File)
+	plain := func(_, text string) string { return text }
+	if !isFile || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return plain
+	}
+	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return plain
+	}
+	return func(colour, text string) string { return "\x1b[" + colour + "m" + text + "\x1b[0m" }
+}
+
+// The colours in use.
+const (
+	bold  = "1"
+	faint = "2"
+	red   = "31"
+	green = "32"
+)
