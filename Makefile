@@ -5,7 +5,7 @@ VULNCHECK := .tools/govulncheck-v1.9.0/govulncheck
 BENCHTIME ?= 1s
 FUZZTIME  ?= 10s
 SYSTEMS   := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
-BUILD     := CGO_ENABLED=0 go build -trimpath
+BUILD      = CGO_ENABLED=0 go build -trimpath $(VERSIONED)
 RACE       = $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
 # Runs the command $(1) in the root module, then in bench/, which is a module of its own.
 EACH_MODULE = $(1) && if [ -f bench/go.mod ]; then cd bench && $(1); fi
@@ -40,8 +40,7 @@ demo: build ## Build, then show the main job: calls that survive a failing API
 	bin/holdfast demo
 
 lint: setup $(GOLANGCI) ## Run golangci-lint (.golangci.yml) and go vet
-	go vet ./...
-	$(GOLANGCI) run ./...
+	@$(call EACH_MODULE,go vet ./... && $(CURDIR)/$(GOLANGCI) run ./...)
 
 vuln: setup $(VULNCHECK) ## Look for known vulnerabilities in the code that is reached
 	@if $(VULNCHECK) ./... > .tools/vuln.txt 2>&1; then cat .tools/vuln.txt; \
@@ -63,6 +62,7 @@ completions: build ## Write the shell completions into dist/completions/
 	@mkdir -p dist/completions
 	@for s in bash zsh fish powershell; do bin/holdfast completion $$s > dist/completions/holdfast.$$s || exit 1; done
 
+release: VERSIONED = -buildvcs=true
 release: clean cross completions ## Build everything a release carries, with checksums
 	@cd dist && sum=$$(command -v sha256sum || echo shasum -a 256) && $$sum holdfast-* completions/* > SHA256SUMS && cat SHA256SUMS
 
