@@ -169,7 +169,7 @@ func (p *parser) syntax(err error) error {
 		offset = broken.Offset
 	}
 	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
+		err, offset = io.ErrUnexpectedEOF, int64(len(p.text))
 	}
 	return p.atOffset(offset, "%w", err)
 }

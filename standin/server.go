@@ -2,12 +2,10 @@ package standin
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"holdfast/internal/wire"
 )
@@ -43,31 +41,6 @@ func New(plan Plan) *Server {
 	}
 	plan.BadKeys = slices.Clone(plan.BadKeys)
 	return &Server{plan: plan, script: newScript(plan), journal: &journal{}, closed: make(chan struct{})}
-}
-
-// Start serves on a TCP address and returns the base URL and a function that
-// stops at once, open requests included. addr "" is any free loopback port.
-func (s *Server) Start(addr string) (url string, stop func() error, err error) {
-	if addr == "" {
-		addr = "127.0.0.1:0"
-	}
-	listener, err := net.Listen("tcp", addr)
-	if err != nil {
-		return "", nil, fmt.Errorf("standin: cannot listen on %s: %w", addr, err)
-	}
-	server := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = server.Serve(listener) // always ends with ErrServerClosed: stop is the only way out
-	}()
-	stop = func() error {
-		s.Close()
-		err := server.Close()
-		<-ended
-		return err
-	}
-	return "http://" + listener.Addr().String(), stop, nil
 }
 
 // Close ends every request that is waiting: delays, timeouts and stalls. The

@@ -1,0 +1,47 @@
+package standin
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Start serves on a TCP address and returns the base URL and a function that
+// stops at once: it cuts the open requests and returns when their handlers have
+// ended. addr "" is any free loopback port.
+func (s *Server) Start(addr string) (url string, stop func() error, err error) {
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return "", nil, fmt.Errorf("standin: cannot listen on %s: %w", addr, err)
+	}
+	running := &sync.WaitGroup{} // the accept loop, its connections and their handlers
+	server := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			running.Add(1) // a connection that is reset counts no more, but its handler does
+			defer running.Done()
+			s.ServeHTTP(w, r)
+		}),
+		ReadHeaderTimeout: 10 * time.Second,
+		ConnState: func(_ net.Conn, to http.ConnState) {
+			switch to {
+			case http.StateNew: // comes from the accept loop, so stop cannot miss it
+				running.Add(1)
+			case http.StateClosed, http.StateHijacked:
+				running.Done()
+			}
+		},
+	}
+	running.Go(func() { _ = server.Serve(listener) }) // always ends with ErrServerClosed: stop is the only way out
+	stop = func() error {
+		s.Close()
+		err := server.Close()
+		running.Wait()
+		return err
+	}
+	return "http://" + listener.Addr().String(), stop, nil
+}

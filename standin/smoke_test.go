@@ -1,0 +1,85 @@
+package standin_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"holdfast/standin"
+)
+
+// TestRealSockets are the few things that only TCP can show.
+func TestRealSockets(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	s := standin.New(standin.Plan{Reply: "one two three", Steps: []standin.Step{
+		{}, {Kind: standin.Reset}, {Kind: standin.Cut, After: 1, How: standin.Chunk}, {Kind: standin.Cut, After: 1, How: standin.RST}, {Kind: standin.Cut, After: 1, How: standin.Stall},
+	}})
+	url, stop, err := s.Start("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &http.Client{Transport: &http.Transport{}}
+	defer c.CloseIdleConnections()
+	if got := post(t, c, url+anthropicPath, streamQuestion); got.readErr != nil || !strings.HasSuffix(got.body, "{\"type\":\"message_stop\"}\n\n") {
+		t.Errorf("answer: %+v", got)
+	}
+	if got := post(t, c, url+anthropicPath, question); !errors.Is(got.err, syscall.ECONNRESET) {
+		t.Errorf("reset: %v", got.err)
+	}
+	if got := post(t, c, url+anthropicPath, streamQuestion); !errors.Is(got.readErr, io.ErrUnexpectedEOF) {
+		t.Errorf("no last chunk: %v", got.readErr)
+	}
+	if got := post(t, c, url+anthropicPath, streamQuestion); !errors.Is(errors.Join(got.err, got.readErr), syscall.ECONNRESET) {
+		t.Errorf("reset in the stream: %v, %v", got.err, got.readErr)
+	}
+	req, _ := http.NewRequestWithContext(t.Context(), "POST", url+anthropicPath, strings.NewReader(streamQuestion))
+	req.Header.Set("x-api-key", "good")
+	res, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if line, err := bufio.NewReader(res.Body).ReadString('\n'); err != nil || line != "event: message_start\n" {
+		t.Errorf("stall begins with %q, %v", line, err)
+	}
+	if err := stop(); err != nil || s.Open() != 0 {
+		t.Errorf("stop: %v, %d still open", err, s.Open())
+	}
+	if _, _, err := standin.New(standin.Plan{}).Start("not an address"); err == nil {
+		t.Error("Start took a wrong address")
+	}
+}
+
+func ExampleServer() {
+	s := standin.New(standin.Failing(1, 429, "1"))
+	url, stop, err := s.Start("")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer stop()
+	for range 2 {
+		req, _ := http.NewRequest("POST", url+"/v1/messages",
+			strings.NewReader(`{"model":"claude-sonnet-5-5","max_tokens":50,"messages":[{"role":"user","content":"hello"}]}`))
+		req.Header.Set("x-api-key", "any")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		res.Body.Close()
+		fmt.Println(res.StatusCode, res.Header.Get("retry-after"), res.Header.Get("request-id"))
+	}
+	fmt.Println(len(s.Journal()), "requests arrived")
+	// Output:
+	// 429 1 req_standin_000001
+	// 200  req_standin_000002
+	// 2 requests arrived
+}
