@@ -29,6 +29,7 @@ Exit codes: 0 done, 1 the job failed, 2 bad usage or input,
 		return badUsage(fmt.Sprintf("%s --help lists the flags", cmd.CommandPath()), "%w", err)
 	})
 	root.AddCommand(
+		newDemoCommand(),
 		newAskCommand(),
 		newStandinCommand(),
 		newVersionCommand(),

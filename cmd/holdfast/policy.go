@@ -11,8 +11,16 @@ import (
 // The policy of a command that makes one call for a person: a few attempts, and no waits that look like a hang.
 const (
 	tutorialAttempts = 4
+	tutorialBase     = 500 * time.Millisecond
 	tutorialMaxWait  = 10 * time.Second
 )
+
+func tutorialPolicy() holdfast.Policy {
+	return holdfast.Policy{
+		Attempts: tutorialAttempts, MaxServerWait: tutorialMaxWait, ServerWait: holdfast.PlusBase,
+		Backoff: holdfast.Backoff{Base: tutorialBase, Cap: 8 * time.Second},
+	}
+}
 
 // policyFlags are the flags that make a policy.
 type policyFlags struct {
@@ -31,10 +39,7 @@ func (p *policyFlags) add(f *pflag.FlagSet) {
 
 // policy returns what the flags ask for.
 func (p *policyFlags) policy() (holdfast.Policy, error) {
-	policy := holdfast.Policy{
-		Attempts: tutorialAttempts, MaxServerWait: tutorialMaxWait, ServerWait: holdfast.PlusBase,
-		Backoff: holdfast.Backoff{Base: 500 * time.Millisecond, Cap: 8 * time.Second},
-	}
+	policy := tutorialPolicy()
 	if p.flags.Changed("attempts") {
 		policy.Attempts = p.attempts
 	}

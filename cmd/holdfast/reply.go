@@ -24,7 +24,7 @@ type client struct {
 
 func newClient(model string, maxTokens int64, question string, options ...option.RequestOption) *client {
 	return &client{
-		sdk: anthropic.NewClient(append(options, option.WithMaxRetries(0))...),
+		sdk: anthropic.NewClient(append([]option.RequestOption{option.WithMaxRetries(0)}, options...)...),
 		params: anthropic.MessageNewParams{
 			Model: anthropic.Model(model), MaxTokens: maxTokens,
 			Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(question))},
