@@ -151,7 +151,7 @@ func (ix index) missing(span, module string) string {
 		return ""
 	}
 	if ix.packages["main"] {
-		if found := subcommand.FindStringSubmatch(span); found != nil && !ix.commands[found[1]] {
+		if found := subcommand.FindStringSubmatch(span); len(found) == 2 && !ix.commands[found[1]] {
 			return "subcommand " + found[1]
 		}
 		if strings.HasPrefix(span, "--") || subcommand.MatchString(span) {
