@@ -59,12 +59,11 @@ The question "-" is read from stdin.`,
 	f.BoolVar(&o.stream, "stream", false, "print the answer as it comes")
 	f.BoolVar(&o.json, "json", false, "print the answer and what it took as JSON")
 	o.policy.add(f)
-	cmd.RunE = command(o.bind)
+	cmd.RunE = command(o.run)
 	return cmd
 }
 
-// bind is the job itself; o is complete by the time it runs.
-func (o *askOptions) bind(ctx context.Context, args []string, s streams) error {
+func (o *askOptions) run(ctx context.Context, args []string, s streams) error {
 	question, err := readQuestion(args[0], s.in)
 	if err != nil {
 		return err
@@ -116,12 +115,12 @@ func newAsker(o askOptions, question string, s streams) (*asker, error) {
 	if o.model == "" {
 		return nil, badUsage("", "--model is empty")
 	}
-	if err := checkEnvironment(os.Getenv); err != nil {
-		return nil, err
-	}
 	a := &asker{options: o, question: question, streams: s}
 	var err error
 	if a.policy, err = o.policy.policy(); err != nil {
+		return nil, err
+	}
+	if err := checkEnvironment(os.Getenv); err != nil {
 		return nil, err
 	}
 	a.policy.Observe = a.observe

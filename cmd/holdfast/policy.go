@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"holdfast"
+	"holdfast/config"
 )
 
 // The policy of a command that makes one call for a person: a few attempts, and no waits that look like a hang.
@@ -25,6 +26,7 @@ func tutorialPolicy() holdfast.Policy {
 // policyFlags are the flags that make a policy.
 type policyFlags struct {
 	config            string
+	overrides         []string
 	attempts          int
 	deadline, maxWait time.Duration
 	flags             *pflag.FlagSet
@@ -32,14 +34,28 @@ type policyFlags struct {
 
 func (p *policyFlags) add(f *pflag.FlagSet) {
 	p.flags = f
+	f.StringVar(&p.config, "config", "", "take the policy from a YAML or JSON `file`")
+	f.StringArrayVar(&p.overrides, "set", nil, "override one key of the policy, as in policy.backoff.base=1s")
 	f.IntVar(&p.attempts, "attempts", tutorialAttempts, "how often to ask, the first time included")
 	f.DurationVar(&p.deadline, "deadline", 10*time.Minute, "longest `time` for everything")
 	f.DurationVar(&p.maxWait, "max-wait", tutorialMaxWait, "longest `time` the server may ask to wait; above it the call gives up")
 }
 
-// policy returns what the flags ask for.
+// policy returns what the file says, overridden by --set and then by the flags that were given; without a file, the
+// tutorial's.
 func (p *policyFlags) policy() (holdfast.Policy, error) {
-	policy := tutorialPolicy()
+	switch {
+	case p.attempts < 1:
+		return holdfast.Policy{}, badUsage("1 asks once and never repeats", "--attempts is %d, and must be at least 1", p.attempts)
+	case p.deadline <= 0:
+		return holdfast.Policy{}, badUsage("", "--deadline is %v, and must be above 0", p.deadline)
+	case p.maxWait <= 0:
+		return holdfast.Policy{}, badUsage("", "--max-wait is %v, and must be above 0", p.maxWait)
+	}
+	policy, err := p.configured()
+	if err != nil {
+		return policy, err
+	}
 	if p.flags.Changed("attempts") {
 		policy.Attempts = p.attempts
 	}
@@ -49,16 +65,29 @@ func (p *policyFlags) policy() (holdfast.Policy, error) {
 	if p.flags.Changed("max-wait") {
 		policy.MaxServerWait = p.maxWait
 	}
-	switch {
-	case p.attempts < 1:
-		return policy, badUsage("1 asks once and never repeats", "--attempts is %d, and must be at least 1", p.attempts)
-	case p.deadline <= 0:
-		return policy, badUsage("", "--deadline is %v, and must be above 0", p.deadline)
-	case p.maxWait <= 0:
-		return policy, badUsage("", "--max-wait is %v, and must be above 0", p.maxWait)
-	}
 	if err := policy.Validate(); err != nil {
 		return policy, badUsage("", "%w", err)
 	}
+	return policy, nil
+}
+
+func (p *policyFlags) configured() (holdfast.Policy, error) {
+	tutorial := tutorialPolicy()
+	file := &config.File{Call: config.Call{
+		Attempts: tutorial.Attempts, MaxServerWait: tutorial.MaxServerWait,
+		Backoff: config.Backoff{Base: tutorial.Backoff.Base, Cap: tutorial.Backoff.Cap, ServerWait: config.ServerWait(tutorial.ServerWait)},
+	}}
+	var err error
+	if p.config != "" {
+		file, err = config.Load(p.config)
+	}
+	if err == nil {
+		err = file.SetAll(p.overrides)
+	}
+	if err != nil {
+		return tutorial, badUsage(hintOf(err), "%w", err)
+	}
+	policy := file.Policy()
+	policy.Breaker, policy.Budget, policy.Pace = nil, nil, nil // they learn from many calls, and here is one
 	return policy, nil
 }

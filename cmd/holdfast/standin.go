@@ -21,6 +21,7 @@ type standinOptions struct {
 	retryAfter string
 	plan       string
 	how        bool // --status or --retry-after was given
+	single     bool // or --fail
 }
 
 func newStandinCommand() *cobra.Command {
@@ -40,6 +41,7 @@ GET /_standin/journal tells the same as JSON while it runs.`,
 	f := cmd.Flags()
 	cmd.RunE = command(func(ctx context.Context, _ []string, s streams) error {
 		o.how = f.Changed("status") || f.Changed("retry-after")
+		o.single = o.how || f.Changed("fail")
 		return o.run(ctx, s)
 	})
 	f.StringVar(&o.listen, "listen", "127.0.0.1:4010", "TCP `address`; port 0 takes a free one")
@@ -47,9 +49,6 @@ GET /_standin/journal tells the same as JSON while it runs.`,
 	f.IntVar(&o.status, "status", 429, "HTTP `status` of the failures")
 	f.StringVar(&o.retryAfter, "retry-after", "", "retry-after header of the failures, sent as it is (default none)")
 	f.StringVar(&o.plan, "plan", "", "play the plan in a JSON `file`")
-	for _, single := range []string{"fail", "status", "retry-after"} {
-		cmd.MarkFlagsMutuallyExclusive("plan", single)
-	}
 	return cmd
 }
 
@@ -86,6 +85,9 @@ func (o standinOptions) read() (standin.Plan, error) {
 			return plan, badUsage("holdfast standin --help lists the flags", "%w", err)
 		}
 		return plan, nil
+	}
+	if o.single {
+		return standin.Plan{}, badUsage("a plan says by itself how requests fail", "--plan goes with none of --fail, --status and --retry-after")
 	}
 	text, err := os.ReadFile(o.plan)
 	if err != nil {

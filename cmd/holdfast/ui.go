@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 	"strings"
-
-	"holdfast"
 )
 
 // The rules of the command line, which every subcommand keeps:
@@ -42,6 +40,18 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
+// Hint is what the user can do about it.
+func (e *exitError) Hint() string { return e.hint }
+
+// hintOf returns the hint that an error carries, if it carries one.
+func hintOf(err error) string {
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) {
+		return hinted.Hint()
+	}
+	return ""
+}
+
 // badUsage is bad usage or input; the hint may be empty.
 func badUsage(hint, format string, args ...any) error {
 	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...), hint: hint}
@@ -62,26 +72,21 @@ func report(ctx context.Context, stderr io.Writer, err error, started bool) int 
 		say(stderr, "error: interrupted")
 		return exitInterrupted
 	}
-	code, hint := exitFailed, ""
+	code := exitFailed
 	if !started {
 		code = exitUsage
 	}
 	var coded *exitError
-	var call *holdfast.Error
-	switch {
-	case errors.As(err, &coded):
-		code, hint = coded.code, coded.hint
-		if coded.err == nil {
+	if errors.As(err, &coded) {
+		if code = coded.code; coded.err == nil {
 			return code
 		}
-	case errors.As(err, &call):
-		hint = call.Hint()
 	}
 	// Several mistakes, joined, stand on a line each.
 	for line := range strings.Lines(strings.TrimRight(err.Error(), "\n")) {
 		say(stderr, "error: %s", strings.TrimRight(line, "\n"))
 	}
-	if hint != "" {
+	if hint := hintOf(err); hint != "" {
 		say(stderr, "hint: %s", hint)
 	}
 	return code
