@@ -1,0 +1,276 @@
+package strict
+
+import (
+	"encoding"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Ordered is a mapping whose keys are free and keep their order.
+type Ordered[V any] []Entry[V]
+
+// Entry is one key of an Ordered mapping.
+type Entry[V any] struct {
+	Key   string
+	Value V
+}
+
+func (Ordered[V]) ordered() {}
+
+var (
+	orderedType = reflect.TypeFor[interface{ ordered() }]()
+	textType    = reflect.TypeFor[encoding.TextUnmarshaler]()
+	periodType  = reflect.TypeFor[time.Duration]()
+)
+
+// Set decodes one value into the field that a dotted path names, as a flag "key.path=value" does.
+func (d *Document) Set(into any, path, value string) {
+	at := reflect.ValueOf(into).Elem()
+	walked := ""
+	for _, key := range strings.Split(path, ".") {
+		if at.Kind() != reflect.Struct {
+			d.add(0, path, fmt.Sprintf("%s is a single value and has no key %q", walked, key))
+			return
+		}
+		field, ok := fieldOf(at, key)
+		if !ok {
+			d.add(0, path, unknown(key, at.Type()))
+			return
+		}
+		at, walked = field, join(walked, key)
+	}
+	file, err := parse([]byte(value))
+	if err != nil || len(file.Docs) != 1 || file.Docs[0].Body == nil {
+		d.add(0, path, fmt.Sprintf("%q is not a value", value))
+		return
+	}
+	before := len(d.mistakes)
+	d.value(file.Docs[0].Body, at, path)
+	for _, m := range d.mistakes[before:] {
+		m.Line = 0 // a flag has no lines
+	}
+}
+
+func (d *Document) top(n ast.Node, into any) {
+	if isNull(n) {
+		return
+	}
+	d.value(n, reflect.ValueOf(into).Elem(), "")
+}
+
+func isNull(n ast.Node) bool {
+	_, null := n.(*ast.NullNode)
+	return null
+}
+
+// value decodes one node. A null leaves the field as it is, which is how YAML writes a key without a value.
+func (d *Document) value(n ast.Node, to reflect.Value, path string) {
+	if isNull(n) {
+		return
+	}
+	switch n.(type) {
+	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.MergeKeyNode:
+		d.wrongAt(n, path, "anchors, aliases and tags are not supported; write the value out")
+		return
+	}
+	switch {
+	case to.Type().Implements(orderedType):
+		d.entries(n, to, path)
+	case reflect.PointerTo(to.Type()).Implements(textType):
+		if text, ok := d.scalar(n, path, "text"); ok {
+			if err := to.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)); err != nil {
+				d.wrongAt(n, path, err.Error())
+			}
+		}
+	case to.Kind() == reflect.Struct:
+		d.object(n, to, path)
+	case to.Kind() == reflect.Slice:
+		d.list(n, to, path)
+	case to.Kind() == reflect.Pointer:
+		fresh := reflect.New(to.Type().Elem())
+		d.value(n, fresh.Elem(), path)
+		to.Set(fresh)
+	default:
+		d.single(n, to, path)
+	}
+}
+
+// pairs returns the keys and values of a mapping.
+func (d *Document) pairs(n ast.Node, path string) (pairs []*ast.MappingValueNode) {
+	switch m := n.(type) {
+	case *ast.MappingNode:
+		pairs = m.Values
+	case *ast.MappingValueNode:
+		pairs = []*ast.MappingValueNode{m}
+	default:
+		d.wrongAt(n, path, fmt.Sprintf("must be a mapping of keys, not %s", what(n)))
+		return nil
+	}
+	seen := map[string]int{}
+	kept := make([]*ast.MappingValueNode, 0, len(pairs))
+	for _, p := range pairs {
+		key := p.Key.GetToken()
+		if first, again := seen[key.Value]; again {
+			d.add(key.Position.Line, join(path, key.Value), fmt.Sprintf("stands here again after line %d", first))
+			continue
+		}
+		seen[key.Value] = key.Position.Line
+		d.note(join(path, key.Value), key.Position.Line)
+		kept = append(kept, p)
+	}
+	return kept
+}
+
+func (d *Document) object(n ast.Node, to reflect.Value, path string) {
+	for _, p := range d.pairs(n, path) {
+		key := p.Key.GetToken().Value
+		field, ok := fieldOf(to, key)
+		if !ok {
+			d.add(p.Key.GetToken().Position.Line, join(path, key), unknown(key, to.Type()))
+			continue
+		}
+		d.value(p.Value, field, join(path, key))
+	}
+}
+
+func (d *Document) entries(n ast.Node, to reflect.Value, path string) {
+	all := reflect.MakeSlice(to.Type(), 0, 0)
+	for _, p := range d.pairs(n, path) {
+		key := p.Key.GetToken().Value
+		entry := reflect.New(to.Type().Elem()).Elem()
+		entry.FieldByName("Key").SetString(key)
+		d.value(p.Value, entry.FieldByName("Value"), join(path, key))
+		all = reflect.Append(all, entry)
+	}
+	to.Set(all)
+}
+
+func (d *Document) list(n ast.Node, to reflect.Value, path string) {
+	s, ok := n.(*ast.SequenceNode)
+	if !ok {
+		d.wrongAt(n, path, fmt.Sprintf("must be a list, not %s", what(n)))
+		return
+	}
+	all := reflect.MakeSlice(to.Type(), len(s.Values), len(s.Values))
+	for i, v := range s.Values {
+		at := fmt.Sprintf("%s.%d", path, i)
+		d.note(at, v.GetToken().Position.Line)
+		d.value(v, all.Index(i), at)
+	}
+	to.Set(all)
+}
+
+// scalar returns the text of a single value, expanded. Numbers and booleans must not be quoted unless they expand.
+func (d *Document) scalar(n ast.Node, path, wanted string) (string, bool) {
+	switch n.(type) {
+	case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode:
+		d.wrongAt(n, path, fmt.Sprintf("must be %s, not %s", wanted, what(n)))
+		return "", false
+	}
+	text := n.GetToken().Value
+	if l, ok := n.(*ast.LiteralNode); ok {
+		text = l.Value.Value
+	}
+	if d.Expand == nil {
+		return text, true
+	}
+	expanded, err := d.Expand(text)
+	if err != nil {
+		d.wrongAt(n, path, err.Error())
+		return "", false
+	}
+	return expanded, true
+}
+
+var wanted = map[reflect.Kind]string{
+	reflect.Int: "a whole number", reflect.Uint64: "a whole number, not negative", reflect.Float64: "a number", reflect.Bool: "true or false", reflect.String: "text",
+}
+
+func (d *Document) single(n ast.Node, to reflect.Value, path string) {
+	kind := wanted[to.Kind()]
+	if to.Type() == periodType {
+		kind = "a time such as 500ms or 10m"
+	}
+	text, ok := d.scalar(n, path, kind)
+	if !ok {
+		return
+	}
+	t := n.GetToken()
+	quoted := t.Type == token.SingleQuoteType || t.Type == token.DoubleQuoteType
+	if quoted && text == t.Value && to.Kind() != reflect.String && to.Type() != periodType {
+		d.wrongAt(n, path, fmt.Sprintf("must be %s, not the text %q", kind, text))
+		return
+	}
+	if !put(to, text) {
+		if _, number := strconv.ParseFloat(text, 64); to.Type() == periodType && number == nil {
+			d.wrongAt(n, path, fmt.Sprintf("%s has no unit; write %ss for seconds", text, text))
+			return
+		}
+		d.wrongAt(n, path, fmt.Sprintf("must be %s, not %q", kind, text))
+	}
+}
+
+// put parses text into a field of one of the kinds in wanted. It reports false when it cannot.
+func put(to reflect.Value, text string) bool {
+	if to.Type() == periodType {
+		p, err := time.ParseDuration(text)
+		to.SetInt(int64(p))
+		return err == nil
+	}
+	switch to.Kind() {
+	case reflect.Int:
+		i, err := strconv.Atoi(text)
+		to.SetInt(int64(i))
+		return err == nil
+	case reflect.Uint64:
+		u, err := strconv.ParseUint(text, 10, 64)
+		to.SetUint(u)
+		return err == nil
+	case reflect.Float64:
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+			return false
+		}
+		to.SetFloat(f)
+		return true
+	case reflect.Bool:
+		to.SetBool(text == "true")
+		return text == "true" || text == "false"
+	case reflect.String:
+		to.SetString(text)
+		return true
+	}
+	return false
+}
+
+func (d *Document) wrongAt(n ast.Node, path, text string) {
+	line := 0
+	if t := n.GetToken(); t != nil && t.Position != nil {
+		line = t.Position.Line
+	}
+	d.add(line, path, text)
+}
+
+func what(n ast.Node) string {
+	switch n.(type) {
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return "a mapping"
+	case *ast.SequenceNode:
+		return "a list"
+	}
+	return fmt.Sprintf("%q", n.GetToken().Value)
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
