@@ -3,7 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
-	"strconv"
+	"math"
 	"strings"
 )
 
@@ -148,12 +148,17 @@ func (n node) isNumber() bool {
 // count returns a whole number that is not negative, from a number or from a
 // string that holds one, and false for everything else.
 func (n node) count() (int, bool) {
-	text := strings.TrimSpace(n.scalar())
-	value, err := strconv.ParseInt(text, 10, 0)
-	if err != nil || value < 0 {
-		return 0, false
+	if n.isString() {
+		n = bytes.TrimSpace(bytes.Trim(n, `"`))
 	}
-	return int(value), true
+	total := 0
+	for _, c := range n {
+		if c < '0' || c > '9' || total > (math.MaxInt-9)/10 {
+			return 0, false
+		}
+		total = total*10 + int(c-'0')
+	}
+	return total, len(n) > 0
 }
 
 func skipSpace(data []byte, i int) int {

@@ -249,6 +249,9 @@ func TestStreamTokens(t *testing.T) {
 }
 
 func TestEventDoesNotAllocateOnContent(t *testing.T) {
+	if raceDetector {
+		t.Skip("allocations are not counted under the race detector")
+	}
 	var s wire.Stream
 	anthropicData := []byte(strings.TrimPrefix(hello, "content_block_delta "))
 	chatData := []byte(`{"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null}],"usage":null}`)
@@ -268,5 +271,14 @@ func BenchmarkStreamEvent(b *testing.B) {
 	var s wire.Stream
 	for b.Loop() {
 		s.Event("content_block_delta", data)
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	h := header("Retry-After", "3", "Request-Id", "req_1")
+	body := wire.ErrorBody(wire.DialectAnthropic, "rate_limit_error", "", "Number of requests has exceeded your rate limit", "req_1")
+	b.ReportAllocs()
+	for b.Loop() {
+		wire.Read(429, h, body, noon)
 	}
 }

@@ -17,39 +17,33 @@ func Usage(body []byte) (Tokens, bool) {
 // the counts in a stream are cumulative and a later event may repeat only some
 // of them. It reports whether there was any.
 func (t *Tokens) replace(usage node) bool {
+	if !usage.isObject() {
+		return false
+	}
 	found := false
-	var prompt int
-	var counted, split bool
-	details := usage.get("prompt_tokens_details")
-	usage.members(func(key, value node) bool {
-		count, ok := value.count()
-		switch {
-		case key.is("input_tokens_details"):
-			details = value
-		case !ok:
-		case key.is("input_tokens"), key.is("prompt_tokens"):
-			prompt, counted, found = count, true, true
-		case key.is("output_tokens"), key.is("completion_tokens"):
-			t.Output, found = count, true
-		case key.is("cache_read_input_tokens"):
-			t.CacheRead, found = count, true
-		case key.is("cache_creation_input_tokens"):
-			t.CacheWrite, found = count, true
+	take := func(into *int, names ...string) {
+		for _, name := range names {
+			if count, ok := usage.get(name).count(); ok {
+				*into, found = count, true
+				return
+			}
 		}
-		return true
-	})
-	if read, ok := details.get("cached_tokens").count(); ok {
-		t.CacheRead, split = read, true
 	}
-	if written, ok := details.get("cache_write_tokens").count(); ok {
-		t.CacheWrite, split = written, true
-	}
-	if counted {
+	prompt := -1
+	take(&prompt, "input_tokens", "prompt_tokens")
+	take(&t.Output, "output_tokens", "completion_tokens")
+	take(&t.CacheRead, "cache_read_input_tokens")
+	take(&t.CacheWrite, "cache_creation_input_tokens")
+	if prompt >= 0 {
 		t.Input = prompt
 	}
-	if counted && split {
-		// OpenAI counts cached tokens inside the prompt.
-		t.Input = max(0, prompt-t.CacheRead-t.CacheWrite)
+	for _, name := range []string{"input_tokens_details", "prompt_tokens_details"} {
+		if details := usage.get(name); prompt >= 0 && details.isObject() {
+			// OpenAI counts cached tokens inside the prompt.
+			t.CacheRead, _ = details.get("cached_tokens").count()
+			t.CacheWrite, _ = details.get("cache_write_tokens").count()
+			t.Input = max(0, prompt-t.CacheRead-t.CacheWrite)
+		}
 	}
 	return found
 }
