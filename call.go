@@ -261,10 +261,8 @@ func (c *Call) admitted(now instant, b *Breaker) bool {
 		c.ticketed = false // it opened meanwhile
 	}
 	t, _, changed, ok := b.allow(now)
+	c.ticket, c.ticketed = t, ok // before anyone is told, who may panic
 	c.circuit(now, b, changed)
-	if ok {
-		c.ticket, c.ticketed = t, true
-	}
 	return ok
 }
 
@@ -313,8 +311,6 @@ func (c *Call) settle(now instant, verdict Verdict, used Tokens) Action {
 	case OK:
 		return c.answered(now, a)
 	case Cancelled:
-		c.repay(now)
-		a.Next = Stopped
 		return c.stop(now, ErrCancelled)
 	}
 	c.owed = 0 // the retry did not help, and stays paid for
@@ -384,6 +380,9 @@ func (c *Call) verdictReason(v *Verdict) error {
 // end in giving up.
 func (c *Call) retry(now instant, v *Verdict) Action {
 	p := c.policy
+	if now >= c.deadline {
+		return c.giveUp(now, ErrDeadline)
+	}
 	attempts := max(orDefault(p.Attempts, defaultAttempts), 1)
 	if c.tried >= attempts {
 		return c.fallback(now, v, ErrAttempts)
@@ -466,11 +465,7 @@ func (c *Call) fallback(now instant, v *Verdict, why error) Action {
 }
 
 func (c *Call) giveUp(now instant, why error) Action {
-	a := c.trace.last()
-	a.Next = GaveUp
-	if why == nil {
-		a.Next = Stopped
-	}
+	c.trace.last().Next = Stopped
 	if why == ErrOpen {
 		if wait, ok := c.breaker().peek(now); !ok {
 			c.hint = max(c.hint, wait)
@@ -497,9 +492,6 @@ func (c *Call) skip(now instant, why error, wait time.Duration) (over bool) {
 	}
 	i := c.following(kind)
 	if i < 0 {
-		if c.trace.sent > 0 {
-			c.trace.last().Next = GaveUp
-		}
 		c.stop(now, why)
 		return true
 	}
@@ -548,7 +540,7 @@ func (c *Call) leave(now instant, r Result) Action {
 		c.trace.Waited += now.sub(c.asleep)
 	case c.trace.sent > 0 && c.trace.last().Next == Running:
 		a := c.trace.last()
-		a.Took, a.Next = now.sub(c.start)-a.After, Stopped
+		a.Took = now.sub(c.start) - a.After
 		a.Verdict = Verdict{Kind: Cancelled, Rule: "left"}
 	}
 	if c.ticketed {
@@ -570,6 +562,12 @@ func (c *Call) stop(now instant, why error) Action {
 	c.settleCalls(now, result)
 	c.trace.Elapsed = now.sub(c.start)
 	c.trace.Reason = why
+	if why != nil && c.trace.sent > 0 {
+		a := c.trace.last()
+		if a.Next = GaveUp; why == ErrCancelled {
+			a.Next = Stopped
+		}
+	}
 	saved := why != nil && why != ErrCancelled && (c.trace.sent == 0 || c.trace.last().Verdict.Kind.meaning().saved)
 	if c.watched() {
 		c.observe(Event{Kind: EventEnd, Verdict: c.last(), Reason: why, Source: c.trace.Source}, now)
@@ -624,12 +622,17 @@ func (c *Call) throttleHold(v *Verdict) time.Duration {
 	return hold
 }
 
-// spentRest is how long a spent credential is left alone when the upstream does not say until when.
-const spentRest = 10 * time.Minute
+// A spent credential rests until the upstream says it works again, but is asked once in mostSpentRest all the same: a
+// limit may be raised, and a process should not need a restart to notice. spentRest is for an upstream that names no
+// time.
+const (
+	spentRest     = 10 * time.Minute
+	mostSpentRest = time.Hour
+)
 
 func (c *Call) spentUntil(now instant, v *Verdict) instant {
 	if until := instantOf(v.Resumes); !v.Resumes.IsZero() && until > now {
-		return until
+		return min(until, now.add(mostSpentRest))
 	}
 	return now.add(spentRest)
 }

@@ -87,6 +87,9 @@ func Do[T any](ctx context.Context, p *Policy, op func(context.Context) (T, erro
 		}
 		answer = none
 		v := a.judge(failure)
+		if v.Rule == ruleDeadline {
+			v.Neutral = c.trace.sent > 1 || c.trace.Paced > 0 // it did not have the whole time
+		}
 		a.end()
 		now = readClock(p.Clock)
 		action = c.settle(now, v, Tokens{})
@@ -216,7 +219,7 @@ func (a *attempt) judge(err error) Verdict {
 			v.Rule = "attempt-timeout"
 			return v
 		case errCallTime:
-			v.Rule = "deadline"
+			v.Rule = ruleDeadline
 			return v
 		}
 	}
@@ -232,6 +235,8 @@ func (a *attempt) judge(err error) Verdict {
 	}
 	return v
 }
+
+const ruleDeadline = "deadline"
 
 // handOver leaves the call open until the pending answer ends.
 func (a *attempt) handOver(c *Call, pending Pending) Trace {

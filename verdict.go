@@ -105,8 +105,9 @@ type Verdict struct {
 	NotSent bool
 	// Silent means that the attempt's time ran out without one byte of an answer.
 	Silent bool
-	// Conflict marks a 409, which is retried but tells a breaker nothing.
-	Conflict bool
+	// Neutral means that the outcome tells a breaker nothing whatever its kind: a 409, or an attempt whose time the
+	// deadline had cut short.
+	Neutral bool
 	// Rule names the rule that decided, for people who ask why.
 	Rule string
 }
@@ -125,7 +126,7 @@ func (v *Verdict) retryable() bool {
 }
 
 func (v *Verdict) breaker() Result {
-	if v.Conflict {
+	if v.Neutral {
 		return Ignore
 	}
 	if v.Kind == Unsafe {
@@ -210,7 +211,7 @@ func verdictOf(r wire.Reply) Verdict {
 	}
 	v := Verdict{
 		Kind: kind, Status: r.Status, Type: r.Type, Code: r.Code, Message: r.Message, RequestID: r.RequestID,
-		Wait: r.Wait, Resumes: r.Resumes, Rule: r.Rule, Conflict: r.Fault == wire.FaultConflict,
+		Wait: r.Wait, Resumes: r.Resumes, Rule: r.Rule, Neutral: r.Fault == wire.FaultConflict,
 	}
 	switch r.Retry {
 	case wire.AdviceRetry:
