@@ -1,0 +1,270 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"holdfast"
+	"holdfast/internal/wire"
+)
+
+// reply is what a good attempt brings.
+type reply interface{ response() *http.Response }
+
+// whole is an answer that was read and checked to its end.
+type whole struct {
+	resp *http.Response
+	used holdfast.Tokens
+}
+
+func (w *whole) response() *http.Response { return w.resp }
+
+// pending is an answer that is handed over before its end. It is settled once, by whoever sees the end first.
+type pending struct {
+	resp *http.Response
+	sent *sent
+	end  func(holdfast.Tokens, error)
+	over atomic.Bool
+}
+
+func (p *pending) response() *http.Response { return p.resp }
+
+// AtEnd implements [holdfast.Pending].
+func (p *pending) AtEnd(end func(holdfast.Tokens, error)) { p.end = end }
+
+func (p *pending) settle(used holdfast.Tokens, err error) {
+	if !p.over.CompareAndSwap(false, true) {
+		return
+	}
+	defer p.sent.end()
+	p.end(used, err)
+}
+
+const (
+	maxErrorBody = 1 << 20 // of an error reply that is looked at; as much as wire reads
+	maxDrain     = 64 << 10
+	drainTime    = 50 * time.Millisecond
+)
+
+// discard makes a connection reusable if little is left on it, and closes the body in any case.
+func (s *sent) discard(body io.ReadCloser) {
+	timer := time.AfterFunc(drainTime, func() { s.cancel(errDone) })
+	_, _ = io.CopyN(io.Discard, body, maxDrain)
+	timer.Stop()
+	_ = body.Close()
+}
+
+// receive turns a response into an answer or a failure. Either way the response is taken care of.
+func (c *call) receive(s *sent, resp *http.Response) (answer reply, f *failure) {
+	src, handed := resp.Body, false
+	defer func() {
+		if !handed { // also when something panics
+			s.discard(src)
+		}
+	}()
+	switch {
+	case resp.StatusCode >= http.StatusBadRequest:
+		return nil, c.errorReply(resp)
+	case c.model && resp.StatusCode == http.StatusOK && isEventStream(resp.Header):
+		answer, f = c.hold(s, resp)
+	case c.model && resp.StatusCode == http.StatusOK:
+		answer, f = c.check(s, resp)
+	default:
+		answer = unread(s, resp)
+	}
+	handed = f == nil
+	return answer, f
+}
+
+func isEventStream(h http.Header) bool {
+	kind, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	return kind == "text/event-stream"
+}
+
+// errorReply keeps an error reply whole, to be judged and, if it is the last, to be handed over as it came.
+func (c *call) errorReply(resp *http.Response) *failure {
+	most, on := limit(c.t.MaxAnswer, defaultMaxAnswer)
+	if !on {
+		most = maxErrorBody
+	}
+	body, more, err := c.readAll(resp, most)
+	switch {
+	case more:
+		err = &CutError{Phase: AfterContent, Bytes: int64(len(body)), Err: errTooLong}
+	case err != nil:
+		err = cut(AfterContent, int64(len(body)), err)
+	}
+	resp.Body = &keptBody{data: bytes.NewReader(body), end: err}
+	v := holdfast.FromReply(resp.StatusCode, resp.Header, body[:min(len(body), maxErrorBody)], time.Now())
+	if v.Kind == holdfast.OK || v.Kind == holdfast.Cancelled { // the caller is still there: a 499 is the upstream's affair
+		v.Kind = holdfast.Terminal
+	}
+	return &failure{verdict: v, resp: resp}
+}
+
+// check reads an answer and sees whether it is one.
+func (c *call) check(s *sent, resp *http.Response) (reply, *failure) {
+	most, on := limit(c.t.MaxAnswer, defaultMaxAnswer)
+	if !on || resp.ContentLength > int64(most) {
+		return unread(s, resp), nil
+	}
+	src := resp.Body
+	body, more, err := c.readAll(resp, most)
+	if err != nil {
+		return nil, c.torn(s, cut(BeforeContent, int64(len(body)), err))
+	}
+	if more {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(body), src), src}
+		return unread(s, resp), nil
+	}
+	_ = src.Close()
+	resp.Body = &keptBody{data: bytes.NewReader(body)}
+	v := holdfast.FromReply(resp.StatusCode, resp.Header, body, time.Now())
+	switch v.Kind {
+	case holdfast.OK:
+	case holdfast.Refused:
+		return c.refusal(s, resp, body, v)
+	default:
+		return nil, falseSuccess(resp, body, v)
+	}
+	s.end()
+	used, _ := wire.Usage(body)
+	return &whole{resp: resp, used: tokensOf(used)}, nil
+}
+
+// refusal is an answer, unless the policy would ask another model.
+func (c *call) refusal(s *sent, resp *http.Response, body []byte, v holdfast.Verdict) (reply, *failure) {
+	if c.asksElsewhere() {
+		return nil, &failure{verdict: v, resp: resp}
+	}
+	used, _ := wire.Usage(body)
+	a := unread(s, resp).(*pending)
+	a.resp.Body.(*openBody).ending = ending{used: tokensOf(used), err: &partial{v}}
+	return a, nil
+}
+
+func (c *call) asksElsewhere() bool {
+	p := c.t.Policy
+	return p != nil && p.RefusalFallback && len(p.Targets) > 1
+}
+
+// falseSuccess is a 200 that is none. An error in it gets the status that it names; what only looks empty is handed over
+// as it came if it is the last; what is no answer at all is not.
+func falseSuccess(resp *http.Response, body []byte, v holdfast.Verdict) *failure {
+	f := &failure{verdict: v, header: resp.Header}
+	switch {
+	case v.Status >= http.StatusBadRequest:
+		resp.StatusCode, resp.Status = v.Status, statusText(v.Status)
+		f.resp = resp
+	case v.Kind == holdfast.Broken && (resp.Uncompressed || resp.Header.Get("Content-Encoding") == "") && json.Valid(body):
+		f.resp = resp
+	default:
+		f.err = holdfast.ErrEmpty
+	}
+	return f
+}
+
+// torn is an answer that was lost on its way, before anything of it was handed over.
+func (c *call) torn(s *sent, lost *CutError) *failure {
+	if context.Cause(s.ctx) == errFirstContent {
+		limit, _ := limit(c.t.FirstContent, defaultFirstContent)
+		stalled := &TimeoutError{Timer: FirstContent, Limit: limit, Phase: lost.Phase, Events: lost.Events, Bytes: lost.Bytes}
+		return &failure{verdict: stalled.Verdict(), err: stalled}
+	}
+	return &failure{verdict: lost.Verdict(), err: lost}
+}
+
+var errTooLong = errors.New("holdfast: the error reply is too long to be kept")
+
+func cut(phase Phase, n int64, err error) *CutError {
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return &CutError{Phase: phase, Bytes: n, Err: err}
+}
+
+// readAll reads up to most bytes and reports whether there is more.
+func (c *call) readAll(resp *http.Response, most int) (body []byte, more bool, err error) {
+	var buffer bytes.Buffer
+	if n := resp.ContentLength; n > 0 && n <= int64(most) {
+		buffer.Grow(int(n) + bytes.MinRead)
+	}
+	_, err = buffer.ReadFrom(io.LimitReader(resp.Body, int64(most)+1))
+	body = buffer.Bytes()
+	if err == nil && len(body) <= most && resp.ContentLength > int64(len(body)) && c.req.Method != http.MethodHead {
+		err = io.ErrUnexpectedEOF // a base other than net/http may not notice
+	}
+	return body, len(body) > most, err
+}
+
+// keptBody is a body in memory. It ends with the error that ended the original.
+type keptBody struct {
+	data *bytes.Reader // not embedded: its WriteTo would pass end by
+	end  error
+}
+
+func (k *keptBody) Read(p []byte) (int, error) {
+	n, err := k.data.Read(p)
+	if err == io.EOF && k.end != nil {
+		err = k.end
+	}
+	return n, err
+}
+
+func (k *keptBody) Close() error { return nil }
+
+// unread hands an answer over without a look at it. It is settled at its end: whoever closes it early had what he wanted.
+func unread(s *sent, resp *http.Response) reply {
+	s.stopTimer()
+	a := &pending{resp: resp, sent: s}
+	body := &openBody{src: resp.Body, answer: a}
+	resp.Body = body
+	if w, ok := body.src.(io.Writer); ok { // a connection that was switched to another protocol
+		resp.Body = struct {
+			*openBody
+			io.Writer
+		}{body, w}
+	}
+	return a
+}
+
+type ending struct {
+	used holdfast.Tokens
+	err  error
+}
+
+// openBody is the body of an answer that is handed over unread.
+type openBody struct {
+	src    io.ReadCloser
+	answer *pending
+	ending ending
+	read   atomic.Int64
+}
+
+func (b *openBody) Read(p []byte) (int, error) {
+	n, err := b.src.Read(p)
+	read := b.read.Add(int64(n))
+	switch {
+	case err == io.EOF:
+		b.answer.settle(b.ending.used, b.ending.err)
+	case err != nil:
+		b.answer.settle(holdfast.Tokens{}, cut(AfterContent, read, err))
+	}
+	return n, err
+}
+
+func (b *openBody) Close() error {
+	err := b.src.Close()
+	b.answer.settle(b.ending.used, b.ending.err)
+	return err
+}

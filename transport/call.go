@@ -1,0 +1,273 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"holdfast"
+	"holdfast/internal/wire"
+)
+
+// call is one request on its way through all its attempts.
+type call struct {
+	t    *Transport
+	req  *http.Request // the caller's
+	next func(*http.Request) (*http.Response, error)
+	body *payload
+
+	path     string
+	dialect  wire.Dialect
+	model    bool // asks a model for an answer whose shape is known
+	safe     bool // may be repeated after an unknown outcome
+	streamed bool // asks for a stream
+	stacked  int
+}
+
+func newCall(t *Transport, req *http.Request, next func(*http.Request) (*http.Response, error), body *payload) *call {
+	c := &call{t: t, req: req, next: next, body: body}
+	if req.URL != nil {
+		c.path = req.URL.Path
+	}
+	c.dialect = wire.DialectOf(c.path)
+	c.model = asksModel(req.Method, c.path)
+	c.safe = wire.Safe(req.Method, c.path, body.data) && (body.whole || !known(req))
+	c.streamed = c.model && asksForStream(body.data)
+	if n, err := strconv.Atoi(req.Header.Get("X-Stainless-Retry-Count")); err == nil && n > 0 {
+		c.stacked = n
+	}
+	return c
+}
+
+// known reports whether a request's body can say something about the call.
+func known(req *http.Request) bool {
+	return req.URL != nil && wire.DialectOf(req.URL.Path) != wire.DialectUnknown
+}
+
+// asksModel reports whether the answer is one whose emptiness and end are known.
+func asksModel(method, path string) bool {
+	if method != http.MethodPost {
+		return false
+	}
+	path = strings.TrimSuffix(path, "/")
+	for _, suffix := range []string{"/v1/messages", "/v1/chat/completions", "/v1/responses", "/v1/completions", "/v1/embeddings"} {
+		if strings.HasSuffix(path, suffix) {
+			return true
+		}
+	}
+	return false
+}
+
+// asksForStream decodes only a body that has the word: most have not, and some are megabytes.
+func asksForStream(body []byte) bool {
+	if !bytes.Contains(body, []byte(`"stream"`)) {
+		return false
+	}
+	var wish struct {
+		Stream bool `json:"stream"`
+	}
+	return json.Unmarshal(body, &wish) == nil && wish.Stream
+}
+
+// ownPolicy is the call's copy of the policy, with what only this call knows. Breaker, pace and budget are shared.
+func (c *call) ownPolicy() *holdfast.Policy {
+	p := holdfast.Policy{}
+	if c.t.Policy != nil {
+		p = *c.t.Policy
+	}
+	p.Usage = usageOf
+	if p.Estimate == nil && (p.Pace != nil || len(p.Targets) > 0) {
+		p.Estimate = func(context.Context) holdfast.Tokens { return c.estimate() }
+	}
+	if patience := patienceOf(c.req); patience > 0 && (p.Deadline < 0 || patience < p.Deadline || p.Deadline == 0 && patience < defaultDeadline) {
+		p.Deadline = patience
+	}
+	return &p
+}
+
+const defaultDeadline = 10 * time.Minute // of the policy
+
+// patienceOf is how long an SDK waits for this attempt of its own: what comes later comes too late.
+func patienceOf(req *http.Request) time.Duration {
+	seconds, err := strconv.ParseFloat(req.Header.Get("X-Stainless-Timeout"), 64)
+	if err != nil || !(seconds > 0) || seconds > math.MaxInt64/float64(time.Second)/2 {
+		return 0
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
+
+// bytesPerToken is a low guess, so that the pace errs on the side of waiting; usage corrects it.
+const bytesPerToken = 4
+
+// estimate is what the call will take from the pace. Output is known beforehand only at OpenAI, which charges the
+// maximum; Anthropic counts what is really produced.
+func (c *call) estimate() holdfast.Tokens {
+	length := max(c.body.length, int64(len(c.body.data)), 0)
+	need := holdfast.Tokens{Input: int(length / bytesPerToken)}
+	if c.dialect == wire.DialectOpenAI {
+		var most struct {
+			Chat      int `json:"max_tokens"`
+			Reasoning int `json:"max_completion_tokens"`
+			Responses int `json:"max_output_tokens"`
+		}
+		if json.Unmarshal(c.body.data, &most) == nil {
+			need.Output = max(most.Chat, most.Reasoning, most.Responses)
+		}
+	}
+	return need
+}
+
+func usageOf(answer any) holdfast.Tokens {
+	if w, ok := answer.(*whole); ok {
+		return w.used
+	}
+	return holdfast.Tokens{}
+}
+
+func tokensOf(used wire.Tokens) holdfast.Tokens {
+	return holdfast.Tokens{Input: used.Input + used.CacheWrite, Output: used.Output}
+}
+
+// sent is one attempt under way.
+type sent struct {
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	outer    context.Context // the attempt's as Do made it, with the policy's timers
+	progress progress
+	timer    *time.Timer // of the first content; nil when it does not run
+}
+
+var (
+	errFirstContent = errors.New("holdfast: no content in time")
+	errIdle         = errors.New("holdfast: no further content in time")
+	errDone         = errors.New("holdfast: the answer is over")
+	errNoResponse   = errors.New("holdfast: the base transport returned neither a response nor an error")
+)
+
+func (c *call) begin(ctx context.Context) *sent {
+	s := &sent{outer: ctx}
+	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	s.ctx = httptrace.WithClientTrace(s.ctx, s.progress.hooks())
+	if c.streamed {
+		s.startTimer(c.t)
+	}
+	return s
+}
+
+func (s *sent) startTimer(t *Transport) {
+	if d, on := limit(t.FirstContent, defaultFirstContent); on && s.timer == nil {
+		s.timer = time.AfterFunc(d, func() { s.cancel(errFirstContent) })
+	}
+}
+
+func (s *sent) stopTimer() {
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+}
+
+// end lets go of everything the attempt holds. A response must have been read or closed.
+func (s *sent) end() {
+	s.stopTimer()
+	s.cancel(errDone)
+}
+
+// attempt is what [holdfast.Do] repeats.
+func (c *call) attempt(ctx context.Context) (answer reply, err error) {
+	if c.body.spent() {
+		return nil, c.unsafe(&failure{verdict: holdfast.Verdict{Kind: holdfast.Broken}, err: errSpent}, "body-not-kept")
+	}
+	s := c.begin(ctx)
+	handed := false
+	defer func() {
+		if !handed { // failed, or panicked
+			s.end()
+		}
+	}()
+	req := c.req.Clone(s.ctx)
+	if err := c.body.attach(req); err != nil {
+		return nil, &failure{verdict: holdfast.Verdict{Kind: holdfast.Terminal, NotSent: true, Rule: "request-body"}, err: err}
+	}
+	resp, err := c.next(req)
+	switch {
+	case err != nil:
+		if resp != nil && resp.Body != nil {
+			_ = resp.Body.Close()
+		}
+		return nil, c.judge(c.lost(s, err))
+	case resp == nil:
+		return nil, c.judge(c.lost(s, errNoResponse))
+	case resp.Body == nil:
+		resp.Body = http.NoBody
+	}
+	answer, f := c.receive(s, resp)
+	if f != nil {
+		return nil, c.judge(f)
+	}
+	handed = true
+	return answer, nil
+}
+
+// lost is an attempt without a response.
+func (c *call) lost(s *sent, err error) *failure {
+	phase := s.progress.phase()
+	if context.Cause(s.ctx) == errFirstContent {
+		limit, _ := limit(c.t.FirstContent, defaultFirstContent)
+		stalled := &TimeoutError{Timer: FirstContent, Limit: limit, Phase: phase}
+		return &failure{verdict: notSent(stalled.Verdict(), phase), err: stalled}
+	}
+	v := holdfast.Judge(err)
+	switch {
+	case v.Kind != holdfast.Broken && v.Kind != holdfast.Cancelled:
+		return &failure{verdict: v, err: bare(err)} // such as a certificate that no retry makes right
+	case turnedAway(err):
+		v.NotSent = true
+	}
+	v = notSent(v, phase)
+	if v.Rule == "connection-lost" {
+		v.Rule += "-" + phase.dashed()
+		v.Neutral = phase == BeforeAnswer && s.progress.stale()
+	}
+	return &failure{verdict: v, err: &CutError{Phase: phase, Err: bare(err)}}
+}
+
+// bare is an error without the URL around it, which may carry a key in its query.
+func bare(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) && u.Err != nil {
+		return u.Err
+	}
+	return err
+}
+
+func notSent(v holdfast.Verdict, phase Phase) holdfast.Verdict {
+	v.NotSent = v.NotSent || phase < BeforeAnswer
+	return v
+}
+
+// judge keeps what must not repeat from being repeated.
+func (c *call) judge(f *failure) *failure {
+	v := &f.verdict
+	switch {
+	case v.Kind == holdfast.Cancelled, v.Kind == holdfast.Terminal && v.ShouldRetry != "true":
+	case c.body.spent():
+		return c.unsafe(f, "body-not-kept")
+	case c.safe || v.NotSent || v.Status == http.StatusTooManyRequests:
+	case v.Kind == holdfast.Broken || v.Kind == holdfast.Overloaded || v.Kind == holdfast.Throttled || v.Kind == holdfast.Terminal:
+		return c.unsafe(f, v.Rule)
+	}
+	return f
+}
+
+func (c *call) unsafe(f *failure, rule string) *failure {
+	f.verdict.Kind, f.verdict.Was, f.verdict.Rule = holdfast.Unsafe, f.verdict.Kind, rule
+	return f
+}

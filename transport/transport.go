@@ -1,0 +1,120 @@
+// Package transport keeps the calls of an HTTP client working: as the http.RoundTripper of any client, and as middleware
+// of the Anthropic and OpenAI Go SDKs.
+//
+//	http.Client{Transport: transport.New(&policy, nil)}
+//	anthropic.NewClient(option.WithMiddleware(transport.Middleware(&policy)))
+//
+// An answer is handed over as it came, byte for byte. A stream is held back until its first content and may be asked for
+// again up to there; what was handed over is never asked for again, and a stream that ends too early ends with a
+// [*CutError], never quietly. A final error of the upstream comes back as it came too. Refusals of our own and lost
+// connections become responses in the shape of the dialect, because the SDKs repeat whatever a middleware returns as an
+// error; all of them carry x-should-retry: false, so that nobody multiplies the policy's attempts. [ErrorOf] and [TraceOf]
+// tell what is behind a response.
+//
+// The headers holdfast-source, holdfast-attempts, holdfast-wait-ms and, on refusals of our own, holdfast-reason are added
+// to every response, unless the upstream has set them.
+//
+// The caller's request is never changed. No goroutine outlives a call.
+package transport
+
+import (
+	"net/http"
+	"time"
+
+	"holdfast"
+)
+
+// Transport carries every request as one call under a policy. The zero value works. All fields must be set before the
+// first request; after that a Transport is safe for concurrent use, and one should serve all requests to an API.
+//
+// It returns an error only when the request's own context ended, when the request's body could not be read, or with
+// ReturnErrors; never together with a response. Whoever receives a response must close its body: a call that is streamed
+// is settled with breaker, pace and budget when its body ends or is closed.
+type Transport struct {
+	// Policy says how calls are kept working. With Targets, Base learns from [holdfast.TargetOf] which one to ask.
+	// Default: the zero Policy.
+	Policy *holdfast.Policy
+	// Base sends the attempts. Default: http.DefaultTransport. It must not retry by itself.
+	Base http.RoundTripper
+
+	// MaxReplay is the largest request body in bytes that is kept for further attempts when the request has no
+	// GetBody. A larger one is sent once and never repeated. Default: 33 MiB, a little above the largest request
+	// that the Messages API takes. Negative: no body is kept.
+	MaxReplay int
+	// MaxAnswer is how much of an answer, in bytes, is read before it is handed over, so that one that is an error,
+	// empty or cut can be asked for again. The rest of a longer one is handed over unread. Default: 32 MiB.
+	// Negative: answers are handed over unread.
+	MaxAnswer int
+	// MaxHeld is how many bytes of a stream are held back while there is no content. Default: 4 MiB. Negative:
+	// streams are handed over at once, and none is asked for again.
+	MaxHeld int
+	// FirstContent is how long the first content of a stream may take, from the sending of a request that says that
+	// it wants a stream, else from the headers. Default: 2m. Negative: no limit but the policy's.
+	FirstContent time.Duration
+	// Idle is how long a reader waits for content after other content; pings do not count, nor does time in which
+	// nobody reads. Default: 90s. Negative: no limit but the policy's.
+	Idle time.Duration
+
+	// ReturnErrors returns a [*holdfast.Error] where otherwise a response would be made up: for clients that do not
+	// retry and branch on errors. Replies of the upstream stay responses.
+	ReturnErrors bool
+	// Stacked is told of requests that are another retry of a client on top (x-stainless-retry-count above 0), by
+	// the goroutine of the call and before it begins. Such clients should be set to no retries. Default: nobody is
+	// told, but the header holdfast-stacked on the response.
+	Stacked func(req *http.Request, count int)
+}
+
+const (
+	defaultMaxReplay    = 33 << 20
+	defaultMaxAnswer    = 32 << 20
+	defaultMaxHeld      = 4 << 20
+	defaultFirstContent = 2 * time.Minute
+	defaultIdle         = 90 * time.Second
+)
+
+// New returns a transport with the default limits. A nil policy is the zero one, a nil base http.DefaultTransport.
+func New(policy *holdfast.Policy, base http.RoundTripper) *Transport {
+	return &Transport{Policy: policy, Base: base}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	base := t.Base
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	return t.Middleware(req, base.RoundTrip)
+}
+
+// Middleware returns a middleware for the option WithMiddleware of the Anthropic and OpenAI SDKs. Register it last, so
+// that it is the innermost, and share one among clients of the same API. The SDK's own retries do no harm, but are of
+// no use any more.
+func Middleware(policy *holdfast.Policy) func(*http.Request, func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+	return New(policy, nil).Middleware
+}
+
+// Middleware is the same with the limits of t. Base is not used.
+func (t *Transport) Middleware(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+	body, err := t.load(req)
+	if err != nil {
+		return nil, err
+	}
+	defer body.release()
+	c := newCall(t, req, next, body)
+	if c.stacked > 0 && t.Stacked != nil {
+		t.Stacked(req, c.stacked)
+	}
+	answer, trace, err := holdfast.Do(req.Context(), c.ownPolicy(), c.attempt)
+	return c.conclude(answer, trace, err)
+}
+
+// limit is a field of a Transport: zero is the default, negative is off.
+func limit[T ~int | ~int64](field, standard T) (n T, on bool) {
+	switch {
+	case field == 0:
+		return standard, true
+	case field < 0:
+		return 0, false
+	}
+	return field, true
+}

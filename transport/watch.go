@@ -1,0 +1,112 @@
+package transport
+
+import (
+	"bytes"
+	"net/http"
+	"time"
+
+	"holdfast"
+	"holdfast/internal/sse"
+	"holdfast/internal/wire"
+)
+
+// watch follows a stream whose bytes pass by in pieces of any size. It never changes or delays them.
+type watch struct {
+	header http.Header
+	stream wire.Stream
+	rest   []byte // behind the last complete frame
+	events int64
+	bytes  int64
+	failed *partial // an error event has passed
+	ended  bool     // the terminal event has passed
+	blind  bool     // nothing can be said of the stream any more
+}
+
+// feed takes the next bytes and reports whether there was progress in them: content, the stop reason or the end.
+func (w *watch) feed(p []byte) (progress bool) {
+	w.bytes += int64(len(p))
+	if w.blind {
+		return len(p) > 0
+	}
+	from := max(len(w.rest)-1, 0)
+	w.rest = append(w.rest, p...)
+	at := lastFrame(w.rest[from:])
+	if at < 0 {
+		if len(w.rest) > sse.DefaultLimit {
+			w.blind, w.rest = true, nil
+		}
+		return false
+	}
+	at += from
+	progress = w.read(w.rest[:at])
+	w.rest = append(w.rest[:0], w.rest[at:]...)
+	return progress
+}
+
+// finish takes what the end of the stream left without a blank line.
+func (w *watch) finish() {
+	if !w.blind {
+		w.read(w.rest)
+		w.rest = nil
+	}
+}
+
+// lastFrame returns the index behind the last blank line, or -1. A line ends in LF, CRLF or a lone CR. Where the blank
+// line is a CRLF its LF is left out, and is a blank line of no meaning to the frame that follows.
+func lastFrame(b []byte) int {
+	for i := len(b) - 1; i > 0; i-- {
+		if lineEnd(b[i]) && lineEnd(b[i-1]) && (b[i-1] != '\r' || b[i] != '\n') {
+			return i + 1
+		}
+	}
+	return -1
+}
+
+func lineEnd(c byte) bool { return c == '\n' || c == '\r' }
+
+// read takes complete frames.
+func (w *watch) read(frames []byte) (progress bool) {
+	r := sse.NewReader(bytes.NewReader(frames), len(frames)+1)
+	for {
+		e, err := r.Next()
+		if err != nil {
+			return progress
+		}
+		w.events++
+		switch w.stream.Event(e.Name, e.Data) {
+		case wire.ProgressContent, wire.ProgressStop:
+			progress = true
+		case wire.ProgressEnd:
+			progress, w.ended = true, true
+		case wire.ProgressError:
+			w.failed = &partial{holdfast.FromEvent(e.Name, e.Data, w.header, time.Now())}
+		}
+	}
+}
+
+// used is what the stream has used so far.
+func (w *watch) used() holdfast.Tokens {
+	used, _ := w.stream.Tokens()
+	return tokensOf(used)
+}
+
+func (w *watch) phase() Phase {
+	if w.stream.Started() {
+		return AfterContent
+	}
+	return BeforeContent
+}
+
+// over reports whether all that matters has passed: the answer is whole, or an error event has told that it is not.
+func (w *watch) over() bool { return w.failed != nil || w.stream.Complete() }
+
+// verdict is what a stream means that is over: nil when it is a good answer.
+func (w *watch) verdict() error {
+	switch reason := w.stream.StopReason(); {
+	case w.failed != nil:
+		return w.failed
+	case reason == "refusal" || reason == "content_filter":
+		return holdfast.ErrRefused
+	}
+	return nil
+}
