@@ -27,11 +27,6 @@ type problem struct {
 	original int
 }
 
-// found reports whether the body said anything that names an error.
-func (p problem) found() bool {
-	return p.typ != "" || p.code != "" || p.message != "" || p.status != 0
-}
-
 // problemIn reads an error body of any of these shapes:
 //
 //	{"type":"error","error":{"type","message","details":{"error_code"}},"request_id"}   Anthropic

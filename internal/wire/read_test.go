@@ -337,3 +337,32 @@ func TestXShouldRetryIsRead(t *testing.T) {
 		}
 	}
 }
+
+func TestReadTakesTheExceptionNameFromTheHeader(t *testing.T) {
+	t.Parallel()
+	h := header("X-Amzn-Errortype", "ThrottlingException:http://internal.amazon.com/coral/com.amazon.bedrock/")
+	got := wire.Read(400, h, []byte(`{"message":"Too many requests"}`), noon)
+	if got.Fault != wire.FaultRateLimit || got.Type != "ThrottlingException" || got.Message != "Too many requests" {
+		t.Errorf("got %v, type %q, message %q", got.Fault, got.Type, got.Message)
+	}
+}
+
+func TestReadShowsNoKey(t *testing.T) {
+	t.Parallel()
+	const canary = "sk-ant-api03-CANARYCANARY"
+	body := `{"error":{"type":"` + canary + `","code":"` + canary + `","message":"bad key ` + canary + ` at https://h/x?key=` + canary + `"}}`
+	for _, got := range []wire.Reply{
+		wire.Read(401, header("Request-Id", canary), []byte(body), noon),
+		wire.Read(200, header("Request-Id", canary), []byte(body), noon),
+		wire.ReadEvent("error", []byte(body), header("Request-Id", canary), noon),
+	} {
+		for _, text := range []string{got.Type, got.Code, got.Message, got.RequestID, got.Rule} {
+			if strings.Contains(text, "CANARY") {
+				t.Errorf("a key shows in %q", text)
+			}
+		}
+		if got.Message != "bad key [redacted] at https://h/x" {
+			t.Errorf("message %q", got.Message)
+		}
+	}
+}

@@ -15,23 +15,29 @@ const scrubInput = 16 << 10
 const redacted = "[redacted]"
 
 // secrets lists what must not be shown, in the order in which it is removed.
-// Query strings go first: a key inside one goes with it.
+// Query strings go first: a key inside one goes with it. A pattern can match
+// only where one of its hints occurs, in lower case; looking for those first
+// spares the patterns on ordinary text.
 var secrets = []struct {
+	hints   []string
 	pattern *regexp.Regexp
 	with    string
 }{
-	{regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^\s/@"']*@`), "$1"},
-	{regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s?#"']*)[?#][^\s"']*`), "$1"},
-	{regexp.MustCompile(`\?[A-Za-z0-9_.~\[\]-]+=[^\s"']*`), ""},
-	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/*=-]{6,}`), "$1 " + redacted},
-	{regexp.MustCompile(`eyJ[A-Za-z0-9_-]{8,}(\.[A-Za-z0-9_-]*)*`), redacted},
-	{regexp.MustCompile(`(?i)\b(sk|vk|pk|rk|xai|pplx|nvapi|csk|gsk|hf|r8|fw|glpat|xox[a-z])[-_][A-Za-z0-9*._-]*[A-Za-z0-9*]`), redacted},
-	{regexp.MustCompile(`(?i)(sk|vk)-[A-Za-z0-9*_-]{12,}`), redacted},
-	{regexp.MustCompile(`\bgh[a-z]_[A-Za-z0-9]{8,}|\bAKIA[0-9A-Z]{8,}|\bASIA[0-9A-Z]{8,}|AIza[0-9A-Za-z_-]{12,}|\bya29\.[A-Za-z0-9._-]+`), redacted},
-	{regexp.MustCompile(`(?i)\b(x-api-key|api[-_ ]?key|access[-_ ]?token|auth[-_ ]?token|token|secret|password|key)(["']?\s*=\s*["']?)[^\s"',;&)\]}]+`), "$1$2" + redacted},
-	{regexp.MustCompile(`(?i)\b(x-api-key|api-key|authorization|cookie)(["']?\s*:\s*["']?)[^\s"',;)\]}]{6,}`), "$1$2" + redacted},
-	{regexp.MustCompile(`(?i)\b(api[_ ]?key|access[-_ ]?token|auth[-_ ]?token|secret|password)(["']?\s*:\s*["']?)([^\s"',;)\]}]*[0-9][^\s"',;)\]}]*)`), "$1$2" + redacted},
+	{[]string{"://"}, regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^\s/@"']*@`), "$1"},
+	{[]string{"://"}, regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s?#"']*)[?#][^\s"']*`), "$1"},
+	{[]string{"?"}, regexp.MustCompile(`\?[A-Za-z0-9_.~\[\]-]+=[^\s"']*`), ""},
+	{[]string{"bearer", "basic"}, regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/*=-]{6,}`), "$1 " + redacted},
+	{[]string{"eyj"}, regexp.MustCompile(`eyJ[A-Za-z0-9_-]{8,}(\.[A-Za-z0-9_-]*)*`), redacted},
+	{[]string{"sk-", "vk-"}, regexp.MustCompile(`(?i)(sk|vk)-[A-Za-z0-9*_-]{12,}`), redacted},
+	{keyPrefixes, regexp.MustCompile(`(?i)\b(` + strings.Join(keyPrefixes, "|") + `)[A-Za-z0-9*._-]*[A-Za-z0-9*]`), redacted},
+	{[]string{"gh", "akia", "asia", "aiza", "ya29."}, regexp.MustCompile(`\bgh[a-z]_[A-Za-z0-9]{8,}|\b(AKIA|ASIA)[0-9A-Z]{8,}|AIza[0-9A-Za-z_-]{12,}|\bya29\.[A-Za-z0-9._-]+`), redacted},
+	{[]string{"="}, regexp.MustCompile(`(?i)\b(x-api-key|api[-_ ]?key|access[-_ ]?token|auth[-_ ]?token|token|secret|password|key)(["']?\s*=\s*["']?)[^\s"',;&)\]}]+`), "$1$2" + redacted},
+	{[]string{"api-key", "authorization", "cookie"}, regexp.MustCompile(`(?i)\b(x-api-key|api-key|authorization|cookie)(["']?\s*:\s*["']?)[^\s"',;)\]}]{6,}`), "$1$2" + redacted},
+	{[]string{"key", "token", "secret", "password"}, regexp.MustCompile(`(?i)\b(api[_ ]?key|access[-_ ]?token|auth[-_ ]?token|secret|password)(["']?\s*:\s*["']?)([^\s"',;)\]}]*[0-9][^\s"',;)\]}]*)`), "$1$2" + redacted},
 }
+
+// keyPrefixes begin the keys of providers and of the gateways in front of them.
+var keyPrefixes = []string{"sk-", "sk_", "vk-", "vk_", "pk-", "pk_", "rk-", "rk_", "xai-", "pplx-", "nvapi-", "csk-", "gsk_", "hf_", "r8_", "fw_", "glpat-", "xoxa-", "xoxb-", "xoxp-"}
 
 // Scrub makes text from elsewhere fit to be shown or logged: one line of at
 // most max runes, without HTML tags, control characters, URL query strings,
@@ -46,10 +52,20 @@ func Scrub(text string, max int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	text = stripTags(html.UnescapeString(text))
 	text = strings.Join(strings.FieldsFunc(text, invisible), " ")
+	return shorten(strings.TrimSpace(withoutSecrets(text)), max, cut)
+}
+
+func withoutSecrets(text string) string {
+	lower := lowerASCII(text)
 	for _, secret := range secrets {
-		text = secret.pattern.ReplaceAllString(text, secret.with)
+		for _, hint := range secret.hints {
+			if strings.Contains(lower, hint) {
+				text = secret.pattern.ReplaceAllString(text, secret.with)
+				break
+			}
+		}
 	}
-	return shorten(strings.TrimSpace(text), max, cut)
+	return text
 }
 
 // bound limits the text and drops the word the limit falls into, because half
