@@ -207,24 +207,23 @@ func (a *asker) ask(ctx context.Context) error {
 // deliver prints a live answer, to its end if it is still coming, and keeps it if it is whole.
 func (a *asker) deliver(ctx context.Context, r *reply, trace *holdfast.Trace) error {
 	var written error
+	midLine := false
 	err := r.rest(func(text string) bool {
-		if !a.options.json && written == nil {
+		if !a.options.json {
 			written = give(a.out, text)
+			midLine = true
 		}
 		return written == nil
 	})
 	r.settle(err)
 	a.spend(r)
-	if err == nil && !a.options.json && written == nil {
+	if midLine && written == nil {
 		written = give(a.out, "\n")
 	}
 	if written != nil {
 		return written
 	}
 	if err != nil {
-		if !a.options.json {
-			_ = give(a.out, "\n") // the error below is the news
-		}
 		if ctx.Err() != nil {
 			return err
 		}

@@ -28,6 +28,9 @@ func (b *spendBook) add(now time.Time, r *reply, model string) error {
 	if u.CacheReadInputTokens > 0 || u.CacheCreationInputTokens > 0 {
 		line += fmt.Sprintf(" cache_read=%d cache_write=%d", u.CacheReadInputTokens, u.CacheCreationInputTokens)
 	}
+	if r.stream != nil && !r.over {
+		line += " cut=true" // the output is what was reported before the cut, and may have been more
+	}
 	_, err := b.file.WriteString(line + " request=" + printable(r.requestID) + "\n") // one write, so that lines stay whole
 	return err
 }

@@ -30,7 +30,8 @@ func newStandinCommand() *cobra.Command {
 		Use:   "standin",
 		Short: "Serve an API that fails on purpose",
 		Long: `Serve a stand-in for the Messages API that fails as you tell it, and then answers.
-Any key but "bad" is good. The line it prints on stdout points an SDK at it. Ctrl-C ends it and prints what arrived, and how far apart.
+Any key but "bad" is good. The line it prints on stdout points an SDK at it.
+Ctrl-C ends it and prints what arrived, and how far apart.
 
 GET /_standin/journal tells the same as JSON while it runs.`,
 		Example: `  holdfast standin --fail 2 --status 429 --retry-after 1
