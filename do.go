@@ -211,8 +211,12 @@ func (a *attempt) judge(err error) Verdict {
 	if a.own.Err() != nil {
 		v := Verdict{Kind: Broken, Silent: true}
 		var known interface{ Verdict() Verdict }
-		if errors.As(err, &known) { // it may know that bytes had come
-			v.Silent = known.Verdict().Silent
+		if errors.As(err, &known) { // it may know that bytes had come, or that it must not be repeated
+			own := known.Verdict()
+			v.Silent, v.NotSent = own.Silent, own.NotSent
+			if own.Kind == Unsafe {
+				v.Kind, v.Was = Unsafe, Broken
+			}
 		}
 		switch context.Cause(a.own) {
 		case errAttemptTime:
