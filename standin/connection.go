@@ -18,9 +18,7 @@ func breakOff(conn net.Conn) {
 		conn = layered.NetConn()
 	}
 	switch c := conn.(type) {
-	case interface{ Reset() error }: // an in-memory connection
-		_ = c.Reset()
-	case interface{ Reset() }:
+	case interface{ Reset() }: // an in-memory connection
 		c.Reset()
 	case interface{ SetLinger(seconds int) error }: // TCP: drop what is unsent and send RST
 		_ = c.SetLinger(0)

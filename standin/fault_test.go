@@ -130,11 +130,11 @@ func TestOpenAIStreamEndsWhereTheStepSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plan := standin.Plan{Reply: "one two", Steps: []standin.Step{{}, {Kind: standin.Error, After: 1, Message: "busy"}, {Kind: standin.Cut, At: standin.Stop}}}
 		_, c, url := serve(t, plan)
-		wantChunks := []int{4, 2, 4}
+		wantChunks := []int{5, 2, 5} // role, two words, the reason, usage
 		for i, wantEnd := range []string{"[DONE]", "busy", `"finish_reason":"stop"`} {
 			got := post(t, c, url+openAIPath, strings.Replace(streamQuestion, `"stream":true`, `"stream":true,"stream_options":{"include_usage":true}`, 1))
 			frames := strings.Split(strings.TrimSuffix(got.body, "\n\n"), "\n\n")
-			if strings.Contains(got.body, "event:") || strings.Count(got.body, `"chat.completion.chunk"`) != wantChunks[i]+btoi(i != 1) {
+			if strings.Contains(got.body, "event:") || strings.Count(got.body, `"chat.completion.chunk"`) != wantChunks[i] {
 				t.Errorf("step %d: %s", i, got.body)
 			}
 			if last := frames[len(frames)-1]; i < 2 && !strings.Contains(last, wantEnd) || !strings.Contains(got.body, wantEnd) {
@@ -144,11 +144,28 @@ func TestOpenAIStreamEndsWhereTheStepSays(t *testing.T) {
 	})
 }
 
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
+func TestOpenAIAnswersInItsOwnWords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c, url := serve(t, standin.Plan{Reply: "one two three four", Steps: []standin.Step{
+			{}, {Kind: standin.Truncation}, {Kind: standin.Refusal, Explanation: "not this"}, {Kind: standin.HTTP, Status: 429, Code: "slow_down"},
+		}})
+		for i, want := range []string{
+			`"content":"one two three four","refusal":null,"role":"assistant"}|"completion_tokens":4,"total_tokens":7|"finish_reason":"stop"`,
+			`"content":"one two "|"finish_reason":"length"|"completion_tokens":50`,
+			`"content":null,"refusal":"not this"|"finish_reason":"content_filter"`,
+			`"code":"slow_down"`,
+		} {
+			got := post(t, c, url+openAIPath, question)
+			for _, part := range strings.Split(want, "|") {
+				if !strings.Contains(got.body, part) {
+					t.Errorf("step %d: no %s in %s", i, part, got.body)
+				}
+			}
+			if id := got.header.Get("x-request-id"); id == "" || id != got.header.Get("request-id") {
+				t.Errorf("step %d: x-request-id %q", i, id)
+			}
+		}
+	})
 }
 
 func TestJSONAnswerSuffersTheSameFaults(t *testing.T) {

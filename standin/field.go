@@ -44,6 +44,9 @@ func (s *Step) fields() []field {
 type duration time.Duration
 
 func (d *duration) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		return nil
+	}
 	written := strings.Trim(string(text), `"`)
 	if text[0] != '"' {
 		written += "s"
@@ -61,6 +64,9 @@ type scalar string
 
 func (s *scalar) UnmarshalJSON(text []byte) error {
 	written := string(text)
+	if written == "null" {
+		return nil
+	}
 	if text[0] == '"' {
 		return json.Unmarshal(text, (*string)(s))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"syscall"
 	"testing"
@@ -54,6 +55,14 @@ func TestRealSockets(t *testing.T) {
 	}
 	if _, _, err := standin.New(standin.Plan{}).Start("not an address"); err == nil {
 		t.Error("Start took a wrong address")
+	}
+}
+
+func TestResetUnderTLSIsAReset(t *testing.T) {
+	server := httptest.NewTLSServer(standin.New(standin.Plan{Steps: []standin.Step{{Kind: standin.Reset}}}))
+	defer server.Close()
+	if got := post(t, server.Client(), server.URL+anthropicPath, question); !errors.Is(got.err, syscall.ECONNRESET) {
+		t.Errorf("error %v, want a reset", got.err)
 	}
 }
 
