@@ -157,6 +157,9 @@ func judgeAt(err error, now func() time.Time) Verdict {
 	if err == nil {
 		return Verdict{}
 	}
+	if p := reflect.ValueOf(err); p.Kind() == reflect.Pointer && p.IsNil() {
+		return Verdict{Kind: Terminal, Rule: "nil-error"} // asking it anything would panic
+	}
 	var own interface{ Verdict() Verdict }
 	if errors.As(err, &own) {
 		return own.Verdict()
