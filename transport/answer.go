@@ -3,11 +3,12 @@ package transport
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"mime"
 	"net/http"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -135,7 +136,7 @@ func (c *call) check(s *sent, resp *http.Response) (reply, *failure) {
 	case holdfast.Refused:
 		return c.refusal(s, resp, body, v)
 	default:
-		return nil, falseSuccess(resp, body, v)
+		return nil, falseSuccess(resp, v)
 	}
 	s.end()
 	used, _ := wire.Usage(body)
@@ -158,20 +159,17 @@ func (c *call) asksElsewhere() bool {
 	return p != nil && p.RefusalFallback && len(p.Targets) > 1
 }
 
-// falseSuccess is a 200 that is none. An error in it gets the status that it names; what only looks empty is handed over
-// as it came if it is the last; what is no answer at all is not.
-func falseSuccess(resp *http.Response, body []byte, v holdfast.Verdict) *failure {
-	f := &failure{verdict: v, header: resp.Header}
+// falseSuccess is a 200 that is none. An error in it gets the status that it names. What is an answer in all but content
+// is handed over as it came if it is the last, since a model may mean it so; what is no answer at all is not.
+func falseSuccess(resp *http.Response, v holdfast.Verdict) *failure {
 	switch {
-	case v.Status >= http.StatusBadRequest:
-		resp.StatusCode, resp.Status = v.Status, statusText(v.Status)
-		f.resp = resp
-	case v.Kind == holdfast.Broken && (resp.Uncompressed || resp.Header.Get("Content-Encoding") == "") && json.Valid(body):
-		f.resp = resp
-	default:
-		f.err = holdfast.ErrEmpty
+	case slices.Contains([]string{"200-no-content", "200-empty-choice", "200-no-output"}, v.Rule):
+		return &failure{verdict: v, resp: resp}
+	case strings.HasPrefix(v.Rule, "200-"):
+		return &failure{verdict: v, err: holdfast.ErrEmpty}
 	}
-	return f
+	resp.StatusCode, resp.Status = v.Status, statusText(v.Status)
+	return &failure{verdict: v, resp: resp}
 }
 
 // torn is an answer that was lost on its way, before anything of it was handed over.

@@ -226,6 +226,8 @@ func (c *call) lost(s *sent, err error) *failure {
 	}
 	v := holdfast.Judge(err)
 	switch {
+	case s.ctx.Err() != nil: // whose doing it was is for Do to say
+		v = holdfast.Verdict{Kind: holdfast.Broken, Silent: !s.progress.answered.Load(), Rule: "timeout"}
 	case v.Kind != holdfast.Broken && v.Kind != holdfast.Cancelled:
 		return &failure{verdict: v, err: bare(err)} // such as a certificate that no retry makes right
 	case turnedAway(err):

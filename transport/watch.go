@@ -102,10 +102,10 @@ func (w *watch) over() bool { return w.failed != nil || w.stream.Complete() }
 
 // verdict is what a stream means that is over: nil when it is a good answer.
 func (w *watch) verdict() error {
-	switch reason := w.stream.StopReason(); {
+	switch {
 	case w.failed != nil:
 		return w.failed
-	case reason == "refusal" || reason == "content_filter":
+	case wire.Refusal(w.stream.StopReason()):
 		return holdfast.ErrRefused
 	}
 	return nil
