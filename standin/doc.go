@@ -10,7 +10,8 @@
 // It speaks /v1/messages and /v1/chat/completions, JSON and event streams, and
 // refuses what the real APIs refuse. The same plan and the same order of
 // requests give the same replies, byte for byte: nothing is drawn at random.
-// Answers never repeat the prompt. Times come from package time, so a Server
+// Answers never repeat the prompt; one longer than max_tokens is cut off there,
+// with four characters to a token. Times come from package time, so a Server
 // runs unchanged in a testing/synctest bubble. It shares no policy with the
 // library it judges.
 //

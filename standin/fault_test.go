@@ -196,6 +196,25 @@ func TestJSONAnswerSuffersTheSameFaults(t *testing.T) {
 	})
 }
 
+func TestAnswerKeepsWithinMaxTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c, url := serve(t, standin.Plan{Reply: "one two three four"})
+		for i, want := range []struct {
+			maxTokens, text, reason string
+			output                  int
+		}{
+			{"1", `"one "`, "max_tokens", 1},
+			{"2", `"one two "`, "max_tokens", 2},
+			{"4", `"one two three four"`, "end_turn", 4},
+		} {
+			got := post(t, c, url+anthropicPath, strings.Replace(question, "50", want.maxTokens, 1))
+			if !strings.Contains(got.body, `"text":`+want.text) || !strings.Contains(got.body, `"stop_reason":"`+want.reason+`"`) || s.Journal()[i].Output != want.output {
+				t.Errorf("max_tokens %s: billed %d for %s", want.maxTokens, s.Journal()[i].Output, got.body)
+			}
+		}
+	})
+}
+
 func TestResetBreaksTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plan := standin.Plan{Reply: "one two three", Steps: []standin.Step{{Kind: standin.Reset}, {Kind: standin.Cut, After: 1, How: standin.RST}}}

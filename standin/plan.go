@@ -75,7 +75,8 @@ type Step struct {
 	// Times is how many requests in a row the step is for. 0 means one;
 	// negative means all that follow.
 	Times int
-	// Delay is the time from the request to the first byte of the reply. 0 means none.
+	// Delay is the time from the request to the first byte of the reply, as if it
+	// waited in a queue: nothing is billed before. 0 means none.
 	Delay time.Duration
 
 	// Status is the HTTP status, 200 to 599, of an http step, which needs one,
