@@ -52,13 +52,13 @@ func playDemo(ctx context.Context, s streams) error {
 	for i, sc := range scenes {
 		st.write("\n%s", st.colour(bold, fmt.Sprintf("%d of %d  %s", i+1, len(scenes), sc.title)))
 		st.write("  The stand-in %s.", sc.told)
+		if st.broken != nil {
+			return st.broken
+		}
 		if err := st.set(ctx, sc); err != nil {
 			return err
 		}
 		st.write("  %s", st.colour(faint, "So: "+sc.proves+"."))
-		if st.broken != nil {
-			return st.broken
-		}
 	}
 	verdict := st.colour(green, "all passed")
 	if st.failed > 0 {
