@@ -51,7 +51,7 @@ var floors = map[string]floor{
 	"turn":             {below: rooms, outside: sdks},
 	"gateway":          {below: slices.Concat(rooms, []string{"turn"})},
 	"bulk":             {below: slices.Concat(rooms, []string{"turn"}), outside: []string{"github.com/riverqueue/", "github.com/jackc/pgx/", "modernc.org/sqlite"}},
-	"drill":            {below: slices.Concat(rooms, []string{"internal/strict", "turn", "standin"}), outside: slices.Concat(yaml, []string{"gonum.org/v1/gonum"})},
+	"drill":            {below: slices.Concat(rooms, []string{"internal/strict", "turn", "standin"}), outside: slices.Concat(yaml, []string{"gonum.org/v1/gonum", "github.com/guptarohit/asciigraph"})},
 	"config":           {below: doors, outside: slices.Concat(yaml, []string{"github.com/invopop/jsonschema"})},
 	"telemetry":        {below: doors, outside: []string{"github.com/prometheus/", "go.opentelemetry.io/"}},
 	"cmd/holdfast":     {below: slices.Concat(doors, []string{"config", "telemetry"}), outside: []string{""}},
