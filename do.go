@@ -36,7 +36,7 @@ type Pending interface {
 // Do starts no goroutine.
 func Do[T any](ctx context.Context, p *Policy, op func(context.Context) (T, error), saved ...SavedAnswers[T]) (T, Trace, error) {
 	if p == nil {
-		p = &Policy{}
+		p = &zeroPolicy
 	}
 	c := Call{policy: p}
 	begun := false
@@ -96,6 +96,8 @@ func Do[T any](ctx context.Context, p *Policy, op func(context.Context) (T, erro
 	}
 	return conclude(ctx, &c, failure, saved)
 }
+
+var zeroPolicy Policy
 
 func (s *SavedAnswers[T]) keep(ctx context.Context, answer T) {
 	if s.Store != nil {
