@@ -418,6 +418,7 @@ func TestB85_EventsComeWhenTheyAreSent(t *testing.T) {
 				piece(": still here\n\n"+delta)(w, r)
 				flush(w, r)
 			}
+			rest(time.Second)(w, r)
 			piece(stop+reason+end)(w, r)
 		})
 		began := time.Now()

@@ -28,21 +28,21 @@ func (u *unpacker) more() error {
 	if u.plain == nil {
 		unpacked, err := gzip.NewReader(u)
 		if err != nil {
-			return u.broken()
+			return u.broken(err)
 		}
 		u.plain = unpacked
 	}
 	n, err := u.plain.Read(b.scratch)
 	b.feed(b.scratch[:n])
 	if err != nil {
-		return u.broken()
+		return u.broken(err)
 	}
 	return nil
 }
 
 // broken tells an upstream that ended from bytes that are not what the header says: those are handed over unseen.
-func (u *unpacker) broken() error {
-	if u.err != nil {
+func (u *unpacker) broken(err error) error {
+	if u.err != nil && (err == u.err || err == io.EOF || err == io.ErrUnexpectedEOF) {
 		return u.err
 	}
 	u.stream.mu.Lock()

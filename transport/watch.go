@@ -54,12 +54,16 @@ func (w *watch) finish() {
 // lastFrame returns the index behind the last blank line, or -1. A line ends in LF, CRLF or a lone CR. Where the blank
 // line is a CRLF its LF is left out, and is a blank line of no meaning to the frame that follows.
 func lastFrame(b []byte) int {
-	for i := len(b) - 1; i > 0; i-- {
-		if lineEnd(b[i]) && lineEnd(b[i-1]) && (b[i-1] != '\r' || b[i] != '\n') {
+	for {
+		i := max(bytes.LastIndexByte(b, '\n'), bytes.LastIndexByte(b, '\r'))
+		if i < 1 {
+			return -1
+		}
+		if lineEnd(b[i-1]) && (b[i-1] != '\r' || b[i] != '\n') {
 			return i + 1
 		}
+		b = b[:i]
 	}
-	return -1
 }
 
 func lineEnd(c byte) bool { return c == '\n' || c == '\r' }
