@@ -78,6 +78,9 @@ func (l *lab) run(ctx context.Context, j *labJob) outcome {
 		l.job, l.sentBefore = j.name, out.Attempts
 		trace := l.call(ctx, &policy, func(ctx context.Context) (spoken, error) { return l.ask(ctx, j, request) })
 		out.Attempts += trace.Sent()
+		if l.failure != nil {
+			break // the run is over, and this call with it
+		}
 		out.conclude(&trace, l.last, &request, follow)
 	}
 	out.Elapsed = l.now().Sub(start)

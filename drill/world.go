@@ -33,7 +33,8 @@ func origin() time.Time {
 type happening struct {
 	at    time.Duration
 	order uint64
-	do    func() // nil: called off
+	do    func()
+	place int // in the schedule; -1: happened or called off
 }
 
 type schedule []*happening
@@ -42,11 +43,19 @@ func (s schedule) Len() int { return len(s) }
 func (s schedule) Less(i, j int) bool {
 	return s[i].at < s[j].at || s[i].at == s[j].at && s[i].order < s[j].order
 }
-func (s schedule) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
-func (s *schedule) Push(x any)   { *s = append(*s, x.(*happening)) }
+func (s schedule) Swap(i, j int) {
+	s[i], s[j] = s[j], s[i]
+	s[i].place, s[j].place = i, j
+}
+func (s *schedule) Push(x any) {
+	h := x.(*happening)
+	h.place = len(*s)
+	*s = append(*s, h)
+}
 func (s *schedule) Pop() any {
 	old := *s
 	last := old[len(old)-1]
+	last.place = -1
 	old[len(old)-1] = nil
 	*s = old[:len(old)-1]
 	return last
@@ -59,6 +68,13 @@ func (w *world) after(d time.Duration, do func()) *happening {
 	return h
 }
 
+// callOff keeps something from happening, if it has not happened yet.
+func (w *world) callOff(h *happening) {
+	if h != nil && h.place >= 0 {
+		heap.Remove(&w.plan, h.place)
+	}
+}
+
 func (w *world) time() time.Time { return w.origin.Add(w.now) }
 
 // run lets everything happen. It ends early, with the context's error, when that ends.
@@ -68,9 +84,6 @@ func (w *world) run(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		h := heap.Pop(&w.plan).(*happening)
-		if h.do == nil {
-			continue
-		}
 		w.now = h.at
 		h.do()
 	}
@@ -124,9 +137,8 @@ func (w *world) begin(p *holdfast.Policy, send upstream, over func(ended)) {
 func (p *player) step(s holdfast.Step) {
 	p.turn++
 	turn := p.turn
-	if p.timer != nil {
-		p.timer.do, p.timer = nil, nil
-	}
+	p.w.callOff(p.timer)
+	p.timer = nil
 	switch s.Action {
 	case holdfast.Wait:
 		p.timer = p.w.after(s.Wait, func() { p.resume(turn) })
