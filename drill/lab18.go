@@ -28,6 +28,7 @@ type lab struct {
 	sentBefore int    // its attempts in earlier calls
 	requests   int    // attempts of the run
 	last       spoken
+	opened     bool // the last attempt opened the circuit
 
 	outcomes     []outcome
 	lines        []traceLine

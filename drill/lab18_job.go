@@ -81,6 +81,10 @@ func (l *lab) run(ctx context.Context, j *labJob) outcome {
 		if l.failure != nil {
 			break // the run is over, and this call with it
 		}
+		if trace.Reason == holdfast.ErrAttempts && l.opened {
+			// Its last attempt opened the circuit: like all that come after, it is asked again when that rests no more.
+			trace.Reason = holdfast.ErrOpen
+		}
 		out.conclude(&trace, l.last, &request, follow)
 	}
 	out.Elapsed = l.now().Sub(start)

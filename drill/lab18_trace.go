@@ -46,6 +46,7 @@ func (l *lab) observe(e holdfast.Event) {
 	switch {
 	case e.Kind == holdfast.EventSend:
 		l.requests++
+		l.opened = false
 		return
 	case e.Kind == holdfast.EventAttempt && (v.Kind == holdfast.OK || v.Kind == holdfast.Refused):
 		t.Event, t.Status, t.StopReason, t.RequestID = traceResponse, 200, l.last.stop, v.RequestID
@@ -59,6 +60,7 @@ func (l *lab) observe(e holdfast.Event) {
 		if e.To != holdfast.Open {
 			return
 		}
+		l.opened = true
 		t.Event = traceOpened
 	case e.Kind == holdfast.EventSkip && e.Reason == holdfast.ErrOpen:
 		t.Event = traceSkipped
