@@ -29,6 +29,7 @@ type lab struct {
 	requests   int    // attempts of the run
 	last       spoken
 	opened     bool // the last attempt opened the circuit
+	answers    int  // of a real endpoint
 
 	outcomes     []outcome
 	lines        []traceLine

@@ -81,6 +81,9 @@ func (l *lab) checkRules(r *Report, trace []byte) {
 		attempts += o.Attempts
 	}
 	r.equal("attempts in the trace", c[traceError]+c[traceResponse], attempts)
+	if l.live != nil {
+		r.that("the endpoint answers", l.answers > 0, l.answers, "at least once")
+	}
 	l.checkTrace(r, trace)
 }
 

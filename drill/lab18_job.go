@@ -173,10 +173,11 @@ func (l *lab) answer(ctx context.Context, request LiveRequest) (spoken, error) {
 		return spoken{stop: "end_turn"}, nil
 	}
 	reply, err := l.live(ctx, request)
-	switch {
-	case err != nil:
+	if err != nil {
 		return spoken{}, err
-	case reply.StopReason == "refusal":
+	}
+	l.answers++
+	if reply.StopReason == "refusal" {
 		return refusal(reply.Category), nil
 	}
 	return spoken{stop: reply.StopReason, verdict: holdfast.Verdict{RequestID: reply.RequestID}}, nil

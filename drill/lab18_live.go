@@ -2,7 +2,6 @@ package drill
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -70,8 +69,8 @@ func (l *lab) callLive(ctx context.Context, p *holdfast.Policy, ask func(context
 		}
 		return s, nil
 	})
-	if err != nil && errors.Is(err, holdfast.ErrCancelled) {
-		l.failure = err
+	if err != nil && ctx.Err() != nil {
+		l.failure = context.Cause(ctx)
 	}
 	return trace
 }

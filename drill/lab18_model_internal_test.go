@@ -71,7 +71,7 @@ func (m *model) call(j *modelJob, end float64, tokens int) (how string, attempts
 		told, _ := s["retry_after"].(int)
 		neutral := false
 		if s["kind"] == "timeout" {
-			neutral = end-m.now < m.timeout-1e-9 && attempts > 1
+			neutral = end-m.now <= m.timeout+1e-9 && attempts > 1
 			m.now = min(m.now+m.timeout, end)
 		}
 		opened := !neutral && m.fail()
