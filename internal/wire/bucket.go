@@ -98,8 +98,8 @@ func rejected(status string) bool {
 }
 
 // epochSeconds parts two meanings of a bare number: below it, seconds from now;
-// from it on, a moment since 1970.
-const epochSeconds = 1_000_000_000 * time.Second
+// from it on, a moment since 1970. As a delay it would be nine years.
+const epochSeconds = 300_000_000 * time.Second
 
 // parseReset returns the time until a reset, in any of the forms that are
 // sent: RFC 3339, epoch seconds or milliseconds, seconds from now, and Go's
