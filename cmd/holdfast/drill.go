@@ -12,6 +12,7 @@ import (
 	"holdfast"
 	"holdfast/config"
 	"holdfast/drill"
+	"holdfast/internal/strict"
 )
 
 // drillOptions are the flags of holdfast drill.
@@ -73,7 +74,11 @@ func (o *drillOptions) run(ctx context.Context, args []string, s streams) error 
 		for _, e := range drill.All() {
 			names = append(names, e.Name)
 		}
-		return badUsage("known are "+strings.Join(names, ", "), "unknown drill %q", args[0])
+		hint := "known are " + strings.Join(names, ", ")
+		if near := strict.Nearest(args[0], names); near != "" {
+			hint = fmt.Sprintf("did you mean %q? %s", near, hint)
+		}
+		return badUsage(hint, "unknown drill %q", args[0])
 	}
 	options, err := o.options(entry)
 	if err != nil {
@@ -86,7 +91,8 @@ func (o *drillOptions) run(ctx context.Context, args []string, s streams) error 
 	var plan *drill.PlanError
 	switch {
 	case errors.As(err, &plan):
-		return badUsage(plan.Hint(), "%s: %w", o.plan, plan.Mistakes)
+		lines := strings.ReplaceAll(plan.Mistakes.Error(), "\n", "\n"+o.plan+": ")
+		return badUsage(plan.Hint(), "%s: %s", o.plan, lines)
 	case err != nil:
 		return failed("", "%w", err)
 	}
