@@ -32,6 +32,7 @@ Exit codes: 0 done, 1 the job failed, 2 bad usage or input,
 		newDemoCommand(),
 		newAskCommand(),
 		newStandinCommand(),
+		newDrillCommand(),
 		newVersionCommand(),
 	)
 	return root

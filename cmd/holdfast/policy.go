@@ -35,7 +35,7 @@ type policyFlags struct {
 func (p *policyFlags) add(f *pflag.FlagSet) {
 	p.flags = f
 	f.StringVar(&p.config, "config", "", "take the policy from a YAML or JSON `file`")
-	f.StringArrayVar(&p.overrides, "set", nil, "override one key of the policy, as in policy.backoff.base=1s")
+	f.StringArrayVar(&p.overrides, "set", nil, "override one `key.path=value` of the policy; may be repeated")
 	f.IntVar(&p.attempts, "attempts", tutorialAttempts, "how often to ask, the first time included")
 	f.DurationVar(&p.deadline, "deadline", 10*time.Minute, "longest `time` for everything")
 	f.DurationVar(&p.maxWait, "max-wait", tutorialMaxWait, "longest `time` the server may ask to wait; above it the call gives up")

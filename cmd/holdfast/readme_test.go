@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"holdfast/standin"
+)
+
+// The README is held against the program: every command runs, every number comes out, and the example compiles and works.
+
+func readReadme(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// atStandin points the environment at a stand-in and moves to an empty folder.
+func atStandin(t *testing.T) {
+	t.Helper()
+	url, stop, err := standin.New(standin.Failing(1, 529, "")).Start("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stop() })
+	t.Setenv("ANTHROPIC_BASE_URL", url)
+	t.Setenv("ANTHROPIC_API_KEY", "any")
+	t.Chdir(t.TempDir())
+}
+
+// played runs a command line as the README quotes it. A server is interrupted as soon as it says where it listens.
+func played(t *testing.T, line string) (out string, code int) {
+	t.Helper()
+	args := split(line)[1:]
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	if args[0] == "standin" {
+		args = append(args, "--listen", "127.0.0.1:0")
+	}
+	var o, words watched
+	o.seen = func(text string) {
+		if strings.HasPrefix(text, "export ") {
+			interrupt()
+		}
+	}
+	code = run(ctx, args, streams{strings.NewReader(""), &o, &words})
+	if code != 0 {
+		t.Logf("stderr of %s:\n%s", line, words.String())
+	}
+	return o.String(), code
+}
+
+// watched is a buffer that shows each write.
+type watched struct {
+	seen func(string)
+	mu   sync.Mutex
+	all  bytes.Buffer
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.seen != nil {
+		w.seen(string(p))
+	}
+	return w.all.Write(p)
+}
+
+func (w *watched) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.all.String()
+}
+
+var words = regexp.MustCompile(`"[^"]*"|\S+`)
+
+func split(line string) (args []string) {
+	for _, word := range words.FindAllString(line, -1) {
+		args = append(args, strings.Trim(word, `"`))
+	}
+	return args
+}
+
+var quoted = regexp.MustCompile("(?m)(?:`|^)(holdfast [a-z][^`\n#]*)")
+
+func TestReadmeCommandsRun(t *testing.T) {
+	text := readReadme(t)
+	atStandin(t)
+	done := map[string]bool{}
+	for _, found := range quoted.FindAllStringSubmatch(text, -1) {
+		line := strings.TrimSpace(found[1])
+		if done[line] || line == "holdfast ask" || line == "holdfast demo" { // named, not quoted to be run; the demo has a script
+			continue
+		}
+		done[line] = true
+		t.Run(line, func(t *testing.T) {
+			if out, code := played(t, line); code != 0 || out == "" {
+				t.Errorf("exit code %d, stdout %q", code, out)
+			}
+		})
+	}
+	if len(done) < 8 {
+		t.Errorf("%d commands found; the pattern no longer fits how they are written", len(done))
+	}
+}
+
+// A row of numbers: | what | number, number | `command` |
+var numbers = regexp.MustCompile("(?m)^\\| .* \\| ([\\d.][^|]*) \\| `(holdfast [^`]+)` \\|$")
+
+func TestReadmeNumbersComeOut(t *testing.T) {
+	rows, outputs := numbers.FindAllStringSubmatch(readReadme(t), -1), map[string]string{}
+	atStandin(t)
+	if len(rows) < 4 {
+		t.Fatalf("%d rows of numbers found; the pattern no longer fits how they are written", len(rows))
+	}
+	for _, row := range rows {
+		line := row[2]
+		if _, known := outputs[line]; !known {
+			out, code := played(t, line)
+			if code != 0 {
+				t.Errorf("%s ends with exit code %d", line, code)
+			}
+			outputs[line] = out
+		}
+		for _, number := range strings.Split(row[1], ", ") {
+			if !regexp.MustCompile(`(^|[^\d.])` + regexp.QuoteMeta(strings.TrimSpace(number)) + `($|[^\d.])`).MatchString(outputs[line]) {
+				t.Errorf("%s prints no %q:\n%s", line, number, outputs[line])
+			}
+		}
+	}
+}
+
+var goBlock = regexp.MustCompile("(?s)```go\n(package main.*?)```")
+
+// The example is built in the module as if it were a package of it, and run against a stand-in.
+func TestReadmeExampleWorks(t *testing.T) {
+	source := goBlock.FindStringSubmatch(readReadme(t))
+	if source == nil {
+		t.Fatal("the README has no Go example")
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	atStandin(t)
+	if err := os.WriteFile("main.go", []byte(source[1]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	here, err := filepath.Abs("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, "cmd", "example", "main.go"): here}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("overlay.json", overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "run", "-overlay", filepath.Join(filepath.Dir(here), "overlay.json"), "./cmd/example")
+	cmd.Dir = root
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{"answered: 2 attempts in ", "529 overloaded_error req_standin_000001", "This is the stand-in speaking"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("the example prints no %q:\n%s", want, out)
+		}
+	}
+}
