@@ -443,6 +443,9 @@ func TestB85_EventsComeWhenTheyAreSent(t *testing.T) {
 func TestB77_HugeEventsPass(t *testing.T) {
 	for _, size := range []int{70 << 10, 300 << 10, 4 << 20, 20 << 20} {
 		bubble(t, fmt.Sprint(size), func(t *testing.T) {
+			if testing.Short() && size > 4<<20 {
+				t.Skip("it takes seconds with the race detector")
+			}
 			whole := preamble + strings.Replace(delta, "hé", strings.Repeat("x", size), 1) + stop + reason + end
 			u := serve(t, stream(whole))
 			policy, verdicts := watched(1)
