@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"holdfast"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // Each test here tells of a fault that has hurt people, by its number in the list that e2e/CASES.md maps.
@@ -193,7 +191,7 @@ func TestB99_B102_ThrottledTargetFallsBack(t *testing.T) {
 		if err != nil || trace.Source != holdfast.Fallback || trace.Elapsed != 0 {
 			t.Fatalf("%v, %s", err, trace.Summary())
 		}
-		if d := cmp.Diff([]string{"primary", "fallback"}, u.names); d != "" {
+		if d := diff([]string{"primary", "fallback"}, u.names); d != "" {
 			t.Error("asked:", d)
 		}
 		if pace.Allow(time.Now(), holdfast.Tokens{}) {
@@ -332,7 +330,7 @@ func TestB114_OthersLearnAtOnce(t *testing.T) {
 		for _, name := range u.names {
 			count[name]++
 		}
-		if d := cmp.Diff(map[string]int{"one": 1, "two": 11}, count); d != "" {
+		if d := diff(map[string]int{"one": 1, "two": 11}, count); d != "" {
 			t.Error("asked (want -, got +):", d)
 		}
 	})
@@ -422,7 +420,7 @@ func TestB132_CallsDoNotMix(t *testing.T) {
 				for _, a := range trace.Attempts() {
 					numbers = append(numbers, a.Number)
 				}
-				if d := cmp.Diff([]int{1, 2}, numbers); err != nil || d != "" {
+				if d := diff([]int{1, 2}, numbers); err != nil || d != "" {
 					t.Error(err, d)
 				}
 			})

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"holdfast"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestDoAnswersAtOnce(t *testing.T) {
@@ -63,7 +61,7 @@ func TestPublishedWaits(t *testing.T) {
 				if !errors.Is(err, c.reason) {
 					t.Fatalf("error: %v", err)
 				}
-				if d := cmp.Diff(c.gaps, c.script.gaps()); d != "" {
+				if d := diff(c.gaps, c.script.gaps()); d != "" {
 					t.Error("gaps (want -, got +):", d)
 				}
 				if trace.Sent() != c.script.requests() {
@@ -102,7 +100,7 @@ func TestSavedAnswerStandsIn(t *testing.T) {
 		if _, _, err := holdfast.Do(t.Context(), nil, play().ask, saved); err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff([]string{"answer"}, kept); d != "" {
+		if d := diff([]string{"answer"}, kept); d != "" {
 			t.Error("only live answers are kept:", d)
 		}
 	})
@@ -177,7 +175,7 @@ func TestTargets(t *testing.T) {
 				u := play(c.script...)
 				p := holdfast.Policy{Attempts: 2, Targets: targets, RefusalFallback: c.refusal}
 				_, trace, err := holdfast.Do(t.Context(), &p, u.ask)
-				if d := cmp.Diff(c.asked, u.names); d != "" {
+				if d := diff(c.asked, u.names); d != "" {
 					t.Error("asked (want -, got +):", d)
 				}
 				if c.reason != nil && !errors.Is(err, c.reason) {
@@ -205,7 +203,7 @@ func TestSilentAttemptMovesOn(t *testing.T) {
 			return hang(ctx)
 		})
 		wantReason(t, err, holdfast.ErrAttempts)
-		if d := cmp.Diff([]string{"a", "b", "b", "b"}, asked); d != "" {
+		if d := diff([]string{"a", "b", "b", "b"}, asked); d != "" {
 			t.Error("asked (want -, got +):", d)
 		}
 	})
@@ -327,14 +325,14 @@ func TestPendingAnswerSettlesAtItsEnd(t *testing.T) {
 		if s.ctx.Err() != nil {
 			t.Fatal("the attempt's context must outlive Do")
 		}
-		if d := cmp.Diff([]holdfast.EventKind{holdfast.EventSend}, events); d != "" {
+		if d := diff([]holdfast.EventKind{holdfast.EventSend}, events); d != "" {
 			t.Error("before the end:", d)
 		}
 		s.end(holdfast.Tokens{Output: 1000}, nil)
 		if s.ctx.Err() == nil {
 			t.Error("the attempt's context must end with the stream")
 		}
-		if d := cmp.Diff([]holdfast.EventKind{holdfast.EventSend, holdfast.EventAttempt, holdfast.EventEnd}, events); d != "" {
+		if d := diff([]holdfast.EventKind{holdfast.EventSend, holdfast.EventAttempt, holdfast.EventEnd}, events); d != "" {
 			t.Error("after the end:", d)
 		}
 		if p.Pace.Allow(time.Now(), holdfast.Tokens{Output: 1}) {

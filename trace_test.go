@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"holdfast"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // The five calls of a published write-up: no jitter, a breaker that counts exhausted calls, and the summary to send to
@@ -40,7 +38,7 @@ func TestFiveCalls(t *testing.T) {
 			if trace.Sent() != call.sends || u.requests() != call.sends || trace.Outcome() != call.outcome {
 				t.Errorf("%d sends, %q, %v; want %d, %q", trace.Sent(), trace.Outcome(), err, call.sends, call.outcome)
 			}
-			if d := cmp.Diff(call.waits, u.gaps()); d != "" {
+			if d := diff(call.waits, u.gaps()); d != "" {
 				t.Error("waits (want -, got +):", d)
 			}
 			if got := p.Breaker.State(); got != call.state {
@@ -54,10 +52,10 @@ func TestFiveCalls(t *testing.T) {
 					"  3 at 1.5s 503 api_error req_c3 took 0s: retried after 2s",
 					"  4 at 3.5s 503 api_error req_c4 took 0s: gave up",
 				}, "\n")
-				if d := cmp.Diff(want, trace.Summary()); d != "" {
+				if d := diff(want, trace.Summary()); d != "" {
 					t.Error("summary (want -, got +):", d)
 				}
-				if d := cmp.Diff([]string{"req_c1", "req_c2", "req_c3", "req_c4"}, trace.RequestIDs()); d != "" {
+				if d := diff([]string{"req_c1", "req_c2", "req_c3", "req_c4"}, trace.RequestIDs()); d != "" {
 					t.Error("request ids:", d)
 				}
 			}
@@ -151,7 +149,7 @@ func TestEventsTellTheStory(t *testing.T) {
 			"send b", "attempt b ok", "end b fallback",
 			"skip a", "pace b 1m0s", "send b", "attempt b ok", "end b fallback",
 		}
-		if d := cmp.Diff(want, got); d != "" {
+		if d := diff(want, got); d != "" {
 			t.Error("(want -, got +):", d)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -95,6 +96,15 @@ func hang(ctx context.Context) (string, error) {
 
 func top() float64    { return 1 }
 func bottom() float64 { return 0 }
+
+// diff is empty when the two are equal. The tests of this package use the standard library alone: what they import
+// comes into the go.sum of everybody who imports the package.
+func diff(want, got any) string {
+	if reflect.DeepEqual(want, got) {
+		return ""
+	}
+	return fmt.Sprintf("\nwant %v\ngot  %v", want, got)
+}
 
 func wantReason(t *testing.T, err, reason error) *holdfast.Error {
 	t.Helper()

@@ -15,9 +15,6 @@ import (
 	"time"
 
 	"holdfast"
-
-	"github.com/anthropics/anthropic-sdk-go/v2"
-	"github.com/openai/openai-go/v3"
 )
 
 type methodError struct{ status int }
@@ -38,36 +35,34 @@ func TestJudge(t *testing.T) {
 		err  error
 		want holdfast.Kind
 	}{
-		"nil":                                   {nil, holdfast.OK},
-		"refused":                               {fmt.Errorf("turn: %w", holdfast.ErrRefused), holdfast.Refused},
-		"empty":                                 {holdfast.ErrEmpty, holdfast.Broken},
-		"cut":                                   {holdfast.ErrCut, holdfast.Broken},
-		"knows its verdict":                     {fmt.Errorf("x: %w", knowing{holdfast.Verdict{Kind: holdfast.Spent}}), holdfast.Spent},
-		"status by method":                      {methodError{503}, holdfast.Overloaded},
-		"status by field":                       {reply(529, ""), holdfast.Overloaded},
-		"status in a joined error":              {errors.Join(errors.New("a"), fmt.Errorf("b: %w", reply(500, ""))), holdfast.Broken},
-		"anthropic sdk":                         {&anthropic.Error{StatusCode: 429, Response: &http.Response{Header: http.Header{}}}, holdfast.Throttled},
-		"openai sdk":                            {&openai.Error{StatusCode: 401, Response: &http.Response{Header: http.Header{}}}, holdfast.Terminal},
-		"401":                                   {reply(401, ""), holdfast.Terminal},
-		"413":                                   {reply(413, "<html>"), holdfast.Terminal},
-		"408":                                   {reply(408, ""), holdfast.Broken},
-		"409":                                   {reply(409, ""), holdfast.Broken},
-		"unknown 4xx":                           {reply(418, ""), holdfast.Terminal},
-		"unknown 5xx":                           {reply(599, ""), holdfast.Broken},
-		"499":                                   {reply(499, ""), holdfast.Cancelled},
-		"dial refused":                          {get(dial), holdfast.Broken},
-		"reset":                                 {get(read), holdfast.Broken},
-		"no such host":                          {get(&net.DNSError{Err: "no such host", IsNotFound: true}), holdfast.Broken},
-		"unexpected EOF":                        {io.ErrUnexpectedEOF, holdfast.Broken},
-		"idle connection closed by the server":  {get(errors.New("http: server closed idle connection")), holdfast.Broken},
-		"GOAWAY":                                {get(errors.New("http2: server sent GOAWAY and closed the connection; LastStreamID=1")), holdfast.Broken},
-		"timeout of something underneath":       {context.DeadlineExceeded, holdfast.Broken},
-		"cancelled":                             {context.Canceled, holdfast.Cancelled},
-		"unknown certificate authority":         {get(x509.UnknownAuthorityError{}), holdfast.Terminal},
-		"certificate of another host":           {get(x509.HostnameError{Certificate: &x509.Certificate{}, Host: "x"}), holdfast.Terminal},
-		"no protocol":                           {get(errors.New("unsupported protocol scheme \"\"")), holdfast.Terminal},
-		"something else":                        {errors.New("json: cannot marshal"), holdfast.Terminal},
-		"a nil pointer that is an error of SDK": {(*anthropic.Error)(nil), holdfast.Terminal},
+		"nil":                                  {nil, holdfast.OK},
+		"refused":                              {fmt.Errorf("turn: %w", holdfast.ErrRefused), holdfast.Refused},
+		"empty":                                {holdfast.ErrEmpty, holdfast.Broken},
+		"cut":                                  {holdfast.ErrCut, holdfast.Broken},
+		"knows its verdict":                    {fmt.Errorf("x: %w", knowing{holdfast.Verdict{Kind: holdfast.Spent}}), holdfast.Spent},
+		"status by method":                     {methodError{503}, holdfast.Overloaded},
+		"status by field":                      {reply(529, ""), holdfast.Overloaded},
+		"status in a joined error":             {errors.Join(errors.New("a"), fmt.Errorf("b: %w", reply(500, ""))), holdfast.Broken},
+		"401":                                  {reply(401, ""), holdfast.Terminal},
+		"413":                                  {reply(413, "<html>"), holdfast.Terminal},
+		"408":                                  {reply(408, ""), holdfast.Broken},
+		"409":                                  {reply(409, ""), holdfast.Broken},
+		"unknown 4xx":                          {reply(418, ""), holdfast.Terminal},
+		"unknown 5xx":                          {reply(599, ""), holdfast.Broken},
+		"499":                                  {reply(499, ""), holdfast.Cancelled},
+		"dial refused":                         {get(dial), holdfast.Broken},
+		"reset":                                {get(read), holdfast.Broken},
+		"no such host":                         {get(&net.DNSError{Err: "no such host", IsNotFound: true}), holdfast.Broken},
+		"unexpected EOF":                       {io.ErrUnexpectedEOF, holdfast.Broken},
+		"idle connection closed by the server": {get(errors.New("http: server closed idle connection")), holdfast.Broken},
+		"GOAWAY":                               {get(errors.New("http2: server sent GOAWAY and closed the connection; LastStreamID=1")), holdfast.Broken},
+		"timeout of something underneath":      {context.DeadlineExceeded, holdfast.Broken},
+		"cancelled":                            {context.Canceled, holdfast.Cancelled},
+		"unknown certificate authority":        {get(x509.UnknownAuthorityError{}), holdfast.Terminal},
+		"certificate of another host":          {get(x509.HostnameError{Certificate: &x509.Certificate{}, Host: "x"}), holdfast.Terminal},
+		"no protocol":                          {get(errors.New("unsupported protocol scheme \"\"")), holdfast.Terminal},
+		"something else":                       {errors.New("json: cannot marshal"), holdfast.Terminal},
+		"a nil pointer that is an error":       {(*apiError)(nil), holdfast.Terminal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := holdfast.Judge(c.err); got.Kind != c.want {
