@@ -97,6 +97,11 @@ func TestEveryDrillPassesItsOwnChecks(t *testing.T) {
 func TestTheSameSeedGivesTheSameReport(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"tutorial", "lab18", "herd", "outage"} { // the interview has the parts of the last two
+		if first, second := text(t, published(t, name)), text(t, play(t, name, drill.Options{})); first != second {
+			t.Errorf("%s: two runs differ\n%s\n%s", name, first, second)
+		}
+	}
+	for _, name := range []string{"tutorial", "lab18"} {
 		first, second := text(t, play(t, name, drill.Options{Seed: 7})), text(t, play(t, name, drill.Options{Seed: 7}))
 		if first != second {
 			t.Errorf("%s with seed 7: two runs differ\n%s\n%s", name, first, second)
@@ -183,6 +188,20 @@ func TestOutageFigures(t *testing.T) {
 	}
 	if got := row(t, r, 0, "holdfast"); got["attempts"] != "8" || got["failed after s, half"] != "0.0" {
 		t.Errorf("holdfast: %v; want five attempts to open and three probes in a minute, and failures at once", got)
+	}
+}
+
+func TestChanceAloneCanOpenTheDefaultBreaker(t *testing.T) {
+	t.Parallel()
+	r := play(t, "outage", drill.Options{Seed: 6})
+	if got := row(t, r, 3, "holdfast"); got["breaker opened"] == "0" || got["succeeded"] > "99" {
+		t.Errorf("seed 6: %v; want a breaker that five failures in a row opened, and the calls of its cooldown lost", got)
+	}
+	if got := row(t, r, 3, "retry budget alone"); got["succeeded"] < "99.9" {
+		t.Errorf("seed 6 without a breaker: %v, want at least 99.9 %%", got)
+	}
+	if r.Exit() != 1 {
+		t.Error("the drill hides it")
 	}
 }
 

@@ -16,6 +16,7 @@ type world struct {
 	now     time.Duration // since the origin
 	plan    schedule
 	planned uint64
+	opened  int // breakers that opened, where somebody counts them
 }
 
 func newWorld() *world { return &world{origin: origin()} }
