@@ -52,6 +52,7 @@ const (
 	maxErrorBody = 1 << 20 // of an error reply that is looked at; as much as wire reads
 	maxDrain     = 64 << 10
 	drainTime    = 50 * time.Millisecond
+	errorTime    = 10 * time.Second // for the body of an error reply, whose status has said enough
 )
 
 // discard makes a connection reusable if little is left on it, and closes the body in any case.
@@ -72,7 +73,7 @@ func (c *call) receive(s *sent, resp *http.Response) (answer reply, f *failure) 
 	}()
 	switch {
 	case resp.StatusCode >= http.StatusBadRequest:
-		return nil, c.errorReply(resp)
+		return nil, c.errorReply(s, resp)
 	case c.model && resp.StatusCode == http.StatusOK && isEventStream(resp.Header):
 		answer, f = c.hold(s, resp)
 	case c.model && resp.StatusCode == http.StatusOK:
@@ -90,12 +91,14 @@ func isEventStream(h http.Header) bool {
 }
 
 // errorReply keeps an error reply whole, to be judged and, if it is the last, to be handed over as it came.
-func (c *call) errorReply(resp *http.Response) *failure {
+func (c *call) errorReply(s *sent, resp *http.Response) *failure {
 	most, on := limit(c.t.MaxAnswer, defaultMaxAnswer)
 	if !on {
 		most = maxErrorBody
 	}
+	slow := time.AfterFunc(errorTime, func() { s.cancel(errDone) })
 	body, more, err := c.readAll(resp, most)
+	slow.Stop()
 	switch {
 	case more:
 		err = &CutError{Phase: AfterContent, Bytes: int64(len(body)), Err: errTooLong}

@@ -76,6 +76,20 @@ func TestRepliesOfTheUpstream(t *testing.T) {
 	}
 }
 
+func TestErrorReplyWhoseBodyStallsIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := serve(t, then(respond(529, overloaded[:20]), flush, hang))
+		began := time.Now()
+		resp := ask(t, u.through(transport.New(&holdfast.Policy{Attempts: 1}, nil)), u.URL)
+		if took := time.Since(began); took != 10*time.Second || resp.StatusCode != 529 {
+			t.Errorf("got %d after %v", resp.StatusCode, took)
+		}
+		if got, err := failedRead(resp); got != overloaded[:20] || !errors.Is(err, holdfast.ErrCut) {
+			t.Errorf("got %q, ended with %v", got, err)
+		}
+	})
+}
+
 func TestHeadersOfAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := serve(t, respond(429, limited, "retry-after: 2"), respond(200, message, "request-id: req_9"))

@@ -206,7 +206,7 @@ func TestSDKsSeeACutStream(t *testing.T) {
 	for _, how := range []standin.Ending{standin.Clean, standin.Chunk, standin.RST} {
 		for _, s := range sdks {
 			bubble(t, fmt.Sprintf("B60 %s, %s", how, s.name), func(t *testing.T) {
-				upstream := standin.New(standin.Plan{Reply: words, Steps: []standin.Step{{Kind: standin.Cut, After: 3, How: how, Times: -1}}})
+				upstream := standin.New(standin.Plan{Reply: words, Steps: []standin.Step{{Kind: standin.Cut, After: 3, How: how, Gap: time.Millisecond, Times: -1}}})
 				n := testnet.New()
 				server := n.Serve(t, "api.test:80", upstream)
 				got, err := s.stream(t.Context(), server.URL, n.Client(), transport.Middleware(plain()))

@@ -31,8 +31,9 @@ import (
 // ReturnErrors; never together with a response. Whoever receives a response must close its body: a call that is streamed
 // is settled with breaker, pace and budget when its body ends or is closed.
 type Transport struct {
-	// Policy says how calls are kept working. With Targets, Base learns from [holdfast.TargetOf] which one to ask.
-	// Default: the zero Policy.
+	// Policy says how calls are kept working. With Targets, Base learns from [holdfast.TargetOf] which one to ask. A
+	// Judge of its own is given errors whose method Verdict tells what this package makes of them. Usage is taken
+	// from the answers, whatever the policy says. Default: the zero Policy.
 	Policy *holdfast.Policy
 	// Base sends the attempts. Default: http.DefaultTransport. It must not retry by itself.
 	Base http.RoundTripper
