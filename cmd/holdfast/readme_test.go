@@ -94,50 +94,39 @@ func split(line string) (args []string) {
 
 var quoted = regexp.MustCompile("(?m)(?:`|^)(holdfast [a-z][^`\n#]*)")
 
-func TestReadmeCommandsRun(t *testing.T) {
+// A row of numbers: | what | number, number | `command` |
+var numbers = regexp.MustCompile("(?m)^\\| .* \\| ([\\d.][^|]*) \\| `(holdfast [^`]+)` \\|$")
+
+// Each command runs once, and is held against the numbers that stand beside it.
+func TestReadmeCommandsRunAndNumbersComeOut(t *testing.T) {
 	text := readReadme(t)
+	promised := map[string][]string{}
+	rows := numbers.FindAllStringSubmatch(text, -1)
+	for _, row := range rows {
+		promised[row[2]] = append(promised[row[2]], strings.Split(row[1], ", ")...)
+	}
+	done := map[string]bool{"holdfast ask": true} // named in a sentence, and no whole command
 	atStandin(t)
-	done := map[string]bool{}
 	for _, found := range quoted.FindAllStringSubmatch(text, -1) {
 		line := strings.TrimSpace(found[1])
-		if done[line] || line == "holdfast ask" || line == "holdfast demo" { // named, not quoted to be run; the demo has a script
+		if done[line] {
 			continue
 		}
 		done[line] = true
 		t.Run(line, func(t *testing.T) {
-			if out, code := played(t, line); code != 0 || out == "" {
+			out, code := played(t, line)
+			if code != 0 || out == "" {
 				t.Errorf("exit code %d, stdout %q", code, out)
+			}
+			for _, number := range promised[line] {
+				if !regexp.MustCompile(`(^|[^\d.])` + regexp.QuoteMeta(strings.TrimSpace(number)) + `($|[^\d.])`).MatchString(out) {
+					t.Errorf("it prints no %q:\n%s", number, out)
+				}
 			}
 		})
 	}
-	if len(done) < 8 {
-		t.Errorf("%d commands found; the pattern no longer fits how they are written", len(done))
-	}
-}
-
-// A row of numbers: | what | number, number | `command` |
-var numbers = regexp.MustCompile("(?m)^\\| .* \\| ([\\d.][^|]*) \\| `(holdfast [^`]+)` \\|$")
-
-func TestReadmeNumbersComeOut(t *testing.T) {
-	rows, outputs := numbers.FindAllStringSubmatch(readReadme(t), -1), map[string]string{}
-	atStandin(t)
-	if len(rows) < 4 {
-		t.Fatalf("%d rows of numbers found; the pattern no longer fits how they are written", len(rows))
-	}
-	for _, row := range rows {
-		line := row[2]
-		if _, known := outputs[line]; !known {
-			out, code := played(t, line)
-			if code != 0 {
-				t.Errorf("%s ends with exit code %d", line, code)
-			}
-			outputs[line] = out
-		}
-		for _, number := range strings.Split(row[1], ", ") {
-			if !regexp.MustCompile(`(^|[^\d.])` + regexp.QuoteMeta(strings.TrimSpace(number)) + `($|[^\d.])`).MatchString(outputs[line]) {
-				t.Errorf("%s prints no %q:\n%s", line, number, outputs[line])
-			}
-		}
+	if len(done) < 12 || len(rows) < 4 {
+		t.Errorf("%d commands and %d rows of numbers found; the patterns no longer fit how they are written", len(done), len(rows))
 	}
 }
 

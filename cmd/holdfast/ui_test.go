@@ -106,6 +106,7 @@ func TestDemoScenesCanFail(t *testing.T) {
 		{},                              // never fails
 	} {
 		t.Run(scenes[i].title, func(t *testing.T) {
+			t.Parallel()
 			var out strings.Builder
 			st := &stage{streams: streams{out: &out}, colour: paint(&out)}
 			sc := scenes[i]
