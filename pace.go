@@ -38,9 +38,8 @@ const (
 // pauses that the upstream asks for. A Pace is safe for concurrent use.
 type Pace struct {
 	mu      sync.Mutex
-	buckets [3]bucket
+	buckets buckets
 	queue   list.List // of *waiter
-	queued  [3]int64  // what all in the queue together want
 	size    int       // how many may queue
 	held    instant   // nobody goes before; always when not held
 	ready   bool
@@ -72,14 +71,14 @@ func (p *Pace) prepare() {
 	p.ready = true
 	p.held = always
 	p.size = max(orDefault(p.limits.Queue, defaultQueue), 0)
-	burst := orDefault(p.limits.Burst, defaultBurst)
+	burst := min(orDefault(p.limits.Burst, defaultBurst), time.Duration(maxCost))
 	perMinute := [3]int{p.limits.RequestsPerMinute, p.limits.InputTokensPerMinute, p.limits.OutputTokensPerMinute}
 	for i, n := range perMinute {
 		if n <= 0 {
 			continue
 		}
 		// Rounded up, so that the sum of many takes never passes the limit.
-		interval := (int64(time.Minute) + int64(n) - 1) / int64(n)
+		interval := (int64(time.Minute)-1)/int64(n) + 1
 		p.buckets[i] = bucket{interval: interval, most: maxCost / interval, capacity: max(int64(burst), interval), full: always}
 	}
 }
@@ -102,16 +101,15 @@ func (b *bucket) cost(n int64) int64 {
 	return n * b.interval
 }
 
-// earliest is when n tokens, behind others that want queued before, can be taken.
-func (b *bucket) earliest(n, queued int64) instant {
+// earliest is when n tokens can be taken.
+func (b *bucket) earliest(n int64) instant {
 	if b.interval == 0 || n == 0 {
 		return always
 	}
-	before := b.full.add(time.Duration(b.cost(queued)))
 	if cost := b.cost(n); cost <= b.capacity {
-		return before.add(time.Duration(cost - b.capacity))
+		return b.full.add(time.Duration(cost - b.capacity))
 	}
-	return before
+	return b.full
 }
 
 func (b *bucket) take(now instant, n int64) {
@@ -129,23 +127,46 @@ func (b *bucket) correct(now instant, n int64) {
 	}
 }
 
-// earliest is when a call that wants these amounts, behind others, can go.
-func (p *Pace) earliest(n, queued [3]int64) instant {
-	at := p.held
-	for i := range p.buckets {
-		at = max(at, p.buckets[i].earliest(n[i], queued[i]))
+// buckets are the requests, input tokens and output tokens of one pace.
+type buckets [3]bucket
+
+// earliest is when all of these amounts can be taken together.
+func (b *buckets) earliest(want [3]int64) instant {
+	at := always
+	for i := range b {
+		at = max(at, b[i].earliest(want[i]))
 	}
 	return at
 }
 
+func (b *buckets) take(now instant, want [3]int64) {
+	for i := range b {
+		b[i].take(now, want[i])
+	}
+}
+
+// turn is when a call that wants these amounts can go once everybody before the given place has gone; nil is the end of
+// the queue. It plays the queue on a copy of the buckets: no sum of what they want together tells the time, since each
+// may wait for another of the limits.
+func (p *Pace) turn(now instant, want [3]int64, place *list.Element) instant {
+	levels := p.buckets
+	at := max(now, p.held)
+	for e := p.queue.Front(); e != place; e = e.Next() {
+		w := e.Value.(*waiter)
+		at = max(at, levels.earliest(w.want))
+		levels.take(at, w.want)
+	}
+	return max(at, levels.earliest(want))
+}
+
 // waiter is a call in the queue.
 type waiter struct {
-	want     [3]int64
-	expected instant // when it should be granted, as seen when it joined
-	place    *list.Element
-	granted  bool
-	ready    chan struct{} // closed when granted
-	wake     func()        // called when granted; may be nil
+	want    [3]int64
+	alarm   instant // when it will ask again by itself
+	place   *list.Element
+	granted bool
+	ready   chan struct{} // holds a signal when it is to ask again at once: it was granted, or its turn comes sooner
+	wake    func()        // called then; may be nil
 }
 
 // Allow takes permission for one request of this size if it can be had at once, without queueing.
@@ -168,8 +189,8 @@ func (p *Pace) takeNow(now instant, want [3]int64) bool {
 	var after [3]instant
 	for i := range p.buckets {
 		b := &p.buckets[i]
-		if b.interval == 0 {
-			continue
+		if b.interval == 0 || want[i] == 0 {
+			continue // who takes nothing is not held up by others' debt
 		}
 		cost := b.cost(want[i])
 		after[i] = max(b.full, now) + instant(cost)
@@ -178,7 +199,7 @@ func (p *Pace) takeNow(now instant, want [3]int64) bool {
 		}
 	}
 	for i := range p.buckets {
-		if p.buckets[i].interval != 0 {
+		if p.buckets[i].interval != 0 && want[i] != 0 {
 			p.buckets[i].full = after[i]
 		}
 	}
@@ -189,11 +210,14 @@ func (p *Pace) takeNow(now instant, want [3]int64) bool {
 // once, without taking anything, when the queue is full or when permission would come after ctx's deadline; and with
 // the reason ErrCancelled when ctx ends.
 func (p *Pace) Wait(ctx context.Context, need Tokens) error {
-	deadline := never
-	if d, ok := ctx.Deadline(); ok {
-		deadline = instantOf(d)
+	if ctx.Err() != nil {
+		return &Error{Reason: ErrCancelled, Cause: context.Cause(ctx)}
 	}
 	start := readClock(nil)
+	deadline := never
+	if d, ok := ctx.Deadline(); ok {
+		deadline = start.add(time.Until(d)) // also for a deadline without a monotonic reading
+	}
 	w, wait, ok := p.join(start, need.amounts(), deadline, nil)
 	if !ok {
 		return &Error{Reason: ErrPace, Wait: wait}
@@ -216,48 +240,32 @@ func (p *Pace) Wait(ctx context.Context, need Tokens) error {
 func (p *Pace) join(now instant, want [3]int64, deadline instant, wake func()) (w *waiter, wait time.Duration, ok bool) {
 	p.mu.Lock()
 	p.prepare()
-	granted := p.advance(now, nil)
-	defer notify(&granted)
+	woken := p.advance(now, nil)
+	defer notify(&woken)
 	defer p.mu.Unlock()
 	if p.takeNow(now, want) {
 		return nil, 0, true
 	}
-	at := p.earliest(want, p.queued)
-	if last := p.queue.Back(); last != nil {
-		at = max(at, last.Value.(*waiter).expected) // nobody overtakes, whatever limit the others wait for
-	}
+	at := p.turn(now, want, nil)
 	if at >= deadline || p.queue.Len() >= p.size {
 		return nil, at.sub(now), false
 	}
-	w = &waiter{want: want, expected: at, ready: make(chan struct{}), wake: wake}
+	w = &waiter{want: want, alarm: at, ready: make(chan struct{}, 1), wake: wake}
 	w.place = p.queue.PushBack(w)
-	for i, n := range want {
-		p.queued[i] += n
-	}
 	return w, at.sub(now), true
 }
 
 // poll reports whether the waiter has its permission, else how long to wait before asking again.
 func (p *Pace) poll(now instant, w *waiter) (wait time.Duration, granted bool) {
 	p.mu.Lock()
-	others := p.advance(now, w)
-	defer notify(&others)
+	woken := p.advance(now, w)
+	defer notify(&woken)
 	defer p.mu.Unlock()
 	if w.granted {
 		return 0, true
 	}
-	at := always
-	var before [3]int64
-	for e := p.queue.Front(); ; e = e.Next() {
-		each := e.Value.(*waiter)
-		at = max(at, p.earliest(each.want, before))
-		if each == w {
-			return at.sub(now), false
-		}
-		for i, n := range each.want {
-			before[i] += n
-		}
-	}
+	w.alarm = p.turn(now, w.want, w.place)
+	return w.alarm.sub(now), false
 }
 
 // leave gives up the waiter's place, or the permission it was given in the meantime.
@@ -266,44 +274,44 @@ func (p *Pace) leave(now instant, w *waiter) {
 	if w.granted {
 		p.refund(now, w.want)
 	} else {
-		p.remove(w)
+		p.queue.Remove(w.place)
 	}
-	granted := p.advance(now, nil)
+	woken := p.advance(now, nil)
 	p.mu.Unlock()
-	notify(&granted)
+	notify(&woken)
 }
 
-func (p *Pace) remove(w *waiter) {
-	p.queue.Remove(w.place)
-	for i, n := range w.want {
-		p.queued[i] -= n
-	}
-}
-
-// advance gives permission to all at the head of the queue who can have it now, and returns those to be told, except
-// the one who asks. The lock is held.
-func (p *Pace) advance(now instant, asking *waiter) (granted []*waiter) {
+// advance gives permission to all at the head of the queue who can have it now, and returns those who are to ask again,
+// except the one who asks: the granted, and the new head if its turn comes before it would ask by itself. That happens
+// when one ahead leaves or uses less than was taken for it. The lock is held.
+func (p *Pace) advance(now instant, asking *waiter) (woken []*waiter) {
 	for e := p.queue.Front(); e != nil; e = p.queue.Front() {
 		w := e.Value.(*waiter)
-		if now < p.earliest(w.want, [3]int64{}) {
-			return granted
+		at := max(p.held, p.buckets.earliest(w.want))
+		if now < at {
+			if w != asking && at < w.alarm {
+				w.alarm = at
+				woken = append(woken, w)
+			}
+			return woken
 		}
-		p.remove(w)
-		for i := range p.buckets {
-			p.buckets[i].take(now, w.want[i])
-		}
+		p.queue.Remove(w.place)
+		p.buckets.take(now, w.want)
 		w.granted = true
 		if w != asking {
-			granted = append(granted, w)
+			woken = append(woken, w)
 		}
 	}
-	return granted
+	return woken
 }
 
-// notify wakes the granted, outside the lock.
-func notify(granted *[]*waiter) {
-	for _, w := range *granted {
-		close(w.ready)
+// notify tells waiters to ask again, outside the lock.
+func notify(woken *[]*waiter) {
+	for _, w := range *woken {
+		select {
+		case w.ready <- struct{}{}:
+		default: // told already
+		}
 		if w.wake != nil {
 			w.wake()
 		}
@@ -330,9 +338,9 @@ func (p *Pace) settle(now instant, estimate, used [3]int64) {
 	for i := range p.buckets {
 		p.buckets[i].correct(now, used[i]-estimate[i])
 	}
-	granted := p.advance(now, nil)
+	woken := p.advance(now, nil)
 	p.mu.Unlock()
-	notify(&granted)
+	notify(&woken)
 }
 
 // Refund gives back all that was taken for a call that was never sent.
@@ -342,7 +350,10 @@ func (p *Pace) Refund(now time.Time, estimate Tokens) {
 
 // Hold lets nobody go before the given time, because the upstream said so; an earlier hold is never shortened. An
 // upstream that throttles has a bucket emptier than ours, so ours is emptied too.
-func (p *Pace) Hold(now, until time.Time) { p.hold(instantOf(now), instantOf(until)) }
+func (p *Pace) Hold(now, until time.Time) {
+	at := instantOf(now)
+	p.hold(at, at.add(until.Sub(now))) // until may come from a header and have no monotonic reading
+}
 
 func (p *Pace) hold(now, until instant) {
 	p.mu.Lock()
