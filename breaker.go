@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,8 +64,9 @@ const (
 
 // BreakerSettings configure a [Breaker]. The zero value is the defaults.
 type BreakerSettings struct {
-	// Failures in a row that open the breaker. It has no window, since a slow upstream may fail less often
-	// than any window is long. Default: 5. Negative: this rule is off.
+	// Failures in a row that open the breaker. The row has no window, since a slow upstream may fail less often
+	// than any window is long. While Ratio is on and MinCalls ended in its window before the row, a row that such
+	// an upstream shows by chance does not count. Default: 5. Negative: this rule is off.
 	Failures int
 	// Ratio of failures among the calls of the window, from 0 to 1, that opens the breaker once MinCalls have
 	// ended in it. Default: 0.5. Negative: this rule is off.
@@ -360,11 +362,9 @@ func (b *Breaker) windowAt(now instant) *windowStep {
 }
 
 func (b *Breaker) tripped(now instant) bool {
-	if b.settings.Failures > 0 && b.streak >= b.settings.Failures {
-		return true
-	}
+	inARow := b.settings.Failures > 0 && b.streak >= b.settings.Failures
 	if b.settings.Ratio < 0 {
-		return false
+		return inARow
 	}
 	newest := b.windowAt(now).number
 	var calls, failures int
@@ -374,7 +374,23 @@ func (b *Breaker) tripped(now instant) bool {
 			failures += w.failures
 		}
 	}
-	return calls >= b.settings.MinCalls && float64(failures) >= b.settings.Ratio*float64(calls)
+	if calls >= b.settings.MinCalls && float64(failures) >= b.settings.Ratio*float64(calls) {
+		return true
+	}
+	return inARow && !b.byChance(calls-b.streak, failures-b.streak)
+}
+
+// rareStreak is the chance below which failures in a row are no accident of the ratio that was usual before them.
+const rareStreak = 1e-9
+
+// byChance reports whether the streak may be an accident, judged by the calls of the window before it. An upstream of
+// which one attempt in ten fails shows five failures in a row once in 100,000 attempts, and a breaker that opened then
+// would be the only outage there is.
+func (b *Breaker) byChance(calls, failures int) bool {
+	if calls < b.settings.MinCalls || failures <= 0 {
+		return false
+	}
+	return math.Pow(float64(failures)/float64(calls), float64(b.streak)) > rareStreak
 }
 
 // tell hands the transitions to OnChange, in order and outside the lock. One goroutine drains at a time; another's

@@ -39,9 +39,11 @@ func Do[T any](ctx context.Context, p *Policy, op func(context.Context) (T, erro
 		p = &zeroPolicy
 	}
 	c := Call{policy: p}
+	var a attempt
 	begun := false
 	defer func() {
 		if begun && !c.over { // a panic, of op or of a func of the policy
+			a.end()
 			c.leave(readClock(p.Clock), Failure)
 		}
 	}()
@@ -67,9 +69,9 @@ func Do[T any](ctx context.Context, p *Policy, op func(context.Context) (T, erro
 			}
 			continue
 		}
-		a := attempt{ctx: ctx, own: ctx, policy: p}
-		a.begin(now, &c.step)
-		answer, failure = run(&a, op)
+		a = attempt{ctx: ctx, own: ctx, policy: p}
+		a.begin(now, deadline, &c.step)
+		answer, failure = op(a.own)
 		if failure == nil {
 			if pending, ok := pendingOf(answer); ok {
 				return answer, a.handOver(&c, pending), nil
@@ -85,7 +87,6 @@ func Do[T any](ctx context.Context, p *Policy, op func(context.Context) (T, erro
 			}
 			return answer, c.trace, nil
 		}
-		answer = none
 		v := a.judge(failure)
 		if v.Rule == ruleDeadline {
 			v.Neutral = c.trace.sent > 1 || c.trace.Paced > 0 // it did not have the whole time
@@ -161,14 +162,14 @@ func pendingOf[T any](answer T) (Pending, bool) {
 
 // attempt is the doing side of one send: its context and its timers.
 type attempt struct {
-	ctx      context.Context // the caller's
-	own      context.Context // op's
-	cancel   context.CancelFunc
-	policy   *Policy
-	returned bool
+	ctx    context.Context // the caller's
+	own    context.Context // op's
+	cancel context.CancelFunc
+	policy *Policy
 }
 
-func (a *attempt) begin(now instant, s *Step) {
+// begin starts the attempt's timers; deadline is that of the caller's context.
+func (a *attempt) begin(now, deadline instant, s *Step) {
 	if s.Target != nil {
 		a.own = context.WithValue(a.own, targetKey{}, s.Target)
 	}
@@ -177,9 +178,8 @@ func (a *attempt) begin(now instant, s *Step) {
 	}
 	cause := errAttemptTime
 	if s.Whole {
-		// The caller's own deadline needs no second timer.
-		if d, ok := a.ctx.Deadline(); ok && instantOf(d) <= now.add(s.Timeout) {
-			return
+		if deadline <= now.add(s.Timeout) {
+			return // the caller's own deadline needs no second timer
 		}
 		cause = errCallTime
 	}
@@ -190,18 +190,6 @@ func (a *attempt) end() {
 	if a.cancel != nil {
 		a.cancel()
 	}
-}
-
-// run calls op and ends the attempt's timers if it panics.
-func run[T any](a *attempt, op func(context.Context) (T, error)) (answer T, err error) {
-	defer func() {
-		if !a.returned {
-			a.end()
-		}
-	}()
-	answer, err = op(a.own)
-	a.returned = true
-	return answer, err
 }
 
 // judge gives the verdict of a failed attempt. Whose timer fired is known by the contexts, never by the error's text:

@@ -225,10 +225,6 @@ func outageFlaky(ctx context.Context, r *Report, all []contender, o Options) err
 			r.that(c.name+" succeeds at 10 % failures", t.share() >= 0.999, got, "at least 99.9 %")
 		}
 	}
-	table.Lines = []string{
-		"Five failures in a row open a breaker by default. At this rate they come by chance once in 111,000 attempts, about",
-		"one run like this in eight, and cost the calls of at least one cooldown: another --seed shows it.",
-	}
 	r.add(table)
 	return nil
 }

@@ -97,9 +97,9 @@ func rejected(status string) bool {
 	return strings.EqualFold(strings.TrimSpace(status), statusRejected)
 }
 
-// epochSeconds parts two meanings of a bare number: below it, seconds from now;
+// sinceEpochFrom parts two meanings of a bare number: below it, seconds from now;
 // from it on, a moment since 1970. As a delay it would be nine years.
-const epochSeconds = 300_000_000 * time.Second
+const sinceEpochFrom = 300_000_000 * time.Second
 
 // parseReset returns the time until a reset, in any of the forms that are
 // sent: RFC 3339, epoch seconds or milliseconds, seconds from now, and Go's
@@ -123,7 +123,7 @@ func parseReset(value string, now time.Time) time.Duration {
 }
 
 func untilNumber(value string, seconds time.Duration, now time.Time) time.Duration {
-	if seconds < epochSeconds {
+	if seconds < sinceEpochFrom {
 		return seconds
 	}
 	unit := time.Second
