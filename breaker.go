@@ -186,8 +186,8 @@ type Ticket struct {
 	counted    bool // against the ramp
 }
 
-// Allow asks to make one attempt at the given time. If the answer is no, wait is how long it will stay so, as far as the
-// breaker knows. A yes must be followed by [Breaker.Settle].
+// Allow asks to make one attempt at the given time. If the answer is no, wait is how long it will stay so; 0 means until a
+// probe that is out comes back. A yes must be followed by [Breaker.Settle].
 func (b *Breaker) Allow(now time.Time) (t Ticket, wait time.Duration, ok bool) {
 	t, wait, _, ok = b.allow(instantOf(now))
 	b.tell()
@@ -226,7 +226,7 @@ func (b *Breaker) refusal(now instant) (wait time.Duration, ok bool) {
 	case Open:
 		return max(b.until.sub(now), 0), now >= b.until
 	case HalfOpen:
-		return max(b.until.sub(now), 0), !b.probing || now >= b.until
+		return 0, !b.probing || now >= b.until
 	}
 	if now < b.ramped && b.inFlight >= b.allowed {
 		return b.ramped.sub(now), false
