@@ -14,6 +14,7 @@ import (
 // time; ours is told it, so its caller's reading is counted as part of the work.
 var breakerRead = work{"breaker, clock read", []contender{
 	{"holdfast", func(b *testing.B) { breaker(b, time.Now) }},
+	{"holdfast, time.Since", func(b *testing.B) { breaker(b, sinceStart()) }},
 	{"gobreaker, 1m window", func(b *testing.B) {
 		execute(b, gobreaker.Settings{Interval: time.Minute, BucketPeriod: 5 * time.Second})
 	}},

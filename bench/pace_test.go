@@ -16,6 +16,7 @@ const plenty = 60_000_000_000
 // paceRead is permission that can be had at once.
 var paceRead = work{"pace, clock read", []contender{
 	{"holdfast", func(b *testing.B) { pace(b, time.Now) }},
+	{"holdfast, time.Since", func(b *testing.B) { pace(b, sinceStart()) }},
 	{"x/time/rate", func(b *testing.B) { limit(b, (*rate.Limiter).Allow) }},
 	{"failsafe-go, bursty", func(b *testing.B) { acquire(b, ratelimiter.NewBursty[int](plenty, time.Minute)) }},
 	{"failsafe-go, smooth", func(b *testing.B) { acquire(b, ratelimiter.NewSmooth[int](plenty, time.Minute)) }},
@@ -28,6 +29,12 @@ var paceGiven = work{"pace, time given", []contender{
 		limit(b, func(l *rate.Limiter) bool { return l.AllowN(clock(), 1) })
 	}},
 }}
+
+// sinceStart reads the monotonic clock alone, as a call does and as failsafe-go does: time.Now reads two clocks.
+func sinceStart() func() time.Time {
+	start := time.Now()
+	return func() time.Time { return start.Add(time.Since(start)) }
+}
 
 // passing is a clock that costs next to nothing and goes on.
 func passing() func() time.Time {

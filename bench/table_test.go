@@ -45,14 +45,15 @@ func TestTable(t *testing.T) {
 }
 
 func write(w io.Writer, table [][]measured) {
-	fmt.Fprintf(w, "Medians of %d rounds of %s. The ratio is theirs to ours, the median of the rounds' ratios.\n\n",
+	fmt.Fprintf(w, "Medians and minima of %d rounds of %s. The ratio is theirs to ours, the median of the rounds' ratios.\n\n",
 		rounds, flag.Lookup("test.benchtime").Value)
-	fmt.Fprintln(w, "| work | contender | ns/op | allocs/op | ratio |\n| --- | --- | --: | --: | --: |")
+	fmt.Fprintln(w, "| work | contender | ns/op | least | allocs/op | ratio |\n| --- | --- | --: | --: | --: | --: |")
 	for i, row := range works {
 		ours := table[i][0].took
 		for j, c := range row.contenders {
 			m := table[i][j]
-			fmt.Fprintf(w, "| %s | %s | %.1f | %d | %.2f |\n", row.name, c.name, median(m.took), m.allocs, median(quotients(m.took, ours)))
+			fmt.Fprintf(w, "| %s | %s | %.1f | %.1f | %d | %.2f |\n",
+				row.name, c.name, median(m.took), slices.Min(m.took), m.allocs, median(quotients(m.took, ours)))
 		}
 	}
 }
