@@ -54,19 +54,15 @@ func (w *watch) finish() {
 // lastFrame returns the index behind the last blank line, or -1. A line ends in LF, CRLF or a lone CR. Where the blank
 // line is a CRLF its LF is left out, and is a blank line of no meaning to the frame that follows.
 func lastFrame(b []byte) int {
-	for {
-		i := max(bytes.LastIndexByte(b, '\n'), bytes.LastIndexByte(b, '\r'))
-		if i < 1 {
-			return -1
-		}
-		if lineEnd(b[i-1]) && (b[i-1] != '\r' || b[i] != '\n') {
-			return i + 1
-		}
-		b = b[:i]
+	at := -1
+	for _, pair := range []string{"\n\n", "\r\r", "\n\r"} { // CRLF alone is one end of a line, not two
+		at = max(at, bytes.LastIndex(b, []byte(pair)))
 	}
+	if at < 0 {
+		return -1
+	}
+	return at + len("\n\n")
 }
-
-func lineEnd(c byte) bool { return c == '\n' || c == '\r' }
 
 // read takes complete frames.
 func (w *watch) read(frames []byte) (progress bool) {
