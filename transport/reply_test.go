@@ -63,6 +63,11 @@ func TestRepliesOfTheUpstream(t *testing.T) {
 			if took < c.wait || took >= c.below {
 				t.Errorf("took %v, want from %v to below %v", took, c.wait, c.below)
 			}
+			for _, gap := range u.gaps() { // none is shorter than its share
+				if gap < c.wait/time.Duration(c.requests-1) {
+					t.Errorf("an attempt came after %v", gap)
+				}
+			}
 			trace, ok := transport.TraceOf(resp)
 			if !ok || trace.Sent() != c.requests {
 				t.Errorf("the trace tells of %d attempts, want %d", trace.Sent(), c.requests)
