@@ -285,7 +285,7 @@ func (c *Call) send(now instant) Action {
 	}
 	c.tried++
 	a := c.trace.begin()
-	a.Target, a.After, a.Next = c.name(), now.sub(c.start), Running
+	a.target, a.after, a.next = c.name(), now.sub(c.start), Running
 	if c.watched() {
 		c.observe(Event{Kind: EventSend}, now)
 	}
@@ -295,9 +295,9 @@ func (c *Call) send(now instant) Action {
 // settle books the outcome with breaker, pace and budget, and decides what comes next.
 func (c *Call) settle(now instant, verdict Verdict, used Tokens) Action {
 	a := c.trace.last()
-	a.Took = now.sub(c.start) - a.After
-	a.Verdict = verdict
-	v := &a.Verdict
+	a.took = now.sub(c.start) - a.after
+	v := &verdict // moves to the heap: it is a failure's
+	a.verdict = v
 	c.hint = v.Wait
 	c.settlePace(now, v, used)
 	ch := c.settleBreaker(now, v)
@@ -320,14 +320,14 @@ func (c *Call) settle(now instant, verdict Verdict, used Tokens) Action {
 	if v.Kind.meaning().fallback {
 		return c.fallback(now, v, c.verdictReason(v))
 	}
-	a.Next = Stopped
+	a.next = Stopped
 	return c.stop(now, nil)
 }
 
 // succeed is settle for the common outcome, without the copying of a verdict that has nothing to say.
 func (c *Call) succeed(now instant, used Tokens) Action {
 	a := c.trace.last()
-	a.Took = now.sub(c.start) - a.After
+	a.took = now.sub(c.start) - a.after
 	c.hint = 0
 	if c.paced && used != (Tokens{}) {
 		c.pace().settle(now, c.need, used.amounts())
@@ -343,9 +343,9 @@ func (c *Call) succeed(now instant, used Tokens) Action {
 	return c.answered(now, a)
 }
 
-func (c *Call) answered(now instant, a *Attempt) Action {
+func (c *Call) answered(now instant, a *entry) Action {
 	c.settleBudget(now)
-	a.Next = Answered
+	a.next = Answered
 	c.trace.Source = c.source()
 	return c.stop(now, nil)
 }
@@ -355,14 +355,6 @@ func (c *Call) source() Source {
 		return Fallback
 	}
 	return Live
-}
-
-// last is the verdict of the last attempt, and OK when there was none.
-func (c *Call) last() Verdict {
-	if c.trace.sent == 0 {
-		return Verdict{}
-	}
-	return c.trace.last().Verdict
 }
 
 // verdictReason is why a failure that is not retried ends the call; nil returns the upstream's error as it came.
@@ -408,7 +400,7 @@ func (c *Call) retry(now instant, v *Verdict) Action {
 		return c.giveUp(now, ErrBudget)
 	}
 	a := c.trace.last()
-	a.Next, a.Wait = Retried, wait
+	a.next, a.wait = Retried, wait
 	c.waiting, c.asleep = true, now
 	if c.watched() {
 		c.observe(Event{Kind: EventWait, Verdict: *v, Wait: wait}, now)
@@ -459,13 +451,13 @@ func (c *Call) fallback(now instant, v *Verdict, why error) Action {
 	if !c.pay(now, v.Kind) {
 		return c.giveUp(now, ErrBudget)
 	}
-	c.trace.last().Next = MovedOn
+	c.trace.last().next = MovedOn
 	c.moveTo(now, i)
 	return c.next(now)
 }
 
 func (c *Call) giveUp(now instant, why error) Action {
-	c.trace.last().Next = Stopped
+	c.trace.last().next = Stopped
 	if why == ErrOpen {
 		if wait, ok := c.breaker().peek(now); !ok {
 			c.hint = max(c.hint, wait)
@@ -488,7 +480,7 @@ func (c *Call) skip(now instant, why error, wait time.Duration) (over bool) {
 	c.hint = wait
 	kind := Overloaded // any target may stand in for one that is not asked
 	if c.trace.sent > 0 {
-		kind = c.trace.last().Verdict.Kind
+		kind = c.trace.last().kind()
 	}
 	i := c.following(kind)
 	if i < 0 {
@@ -496,7 +488,7 @@ func (c *Call) skip(now instant, why error, wait time.Duration) (over bool) {
 		return true
 	}
 	if c.trace.sent > 0 {
-		c.trace.last().Next = MovedOn
+		c.trace.last().next = MovedOn
 	}
 	c.moveTo(now, i)
 	return false
@@ -538,10 +530,10 @@ func (c *Call) leave(now instant, r Result) Action {
 	case c.waiting:
 		c.waiting = false
 		c.trace.Waited += now.sub(c.asleep)
-	case c.trace.sent > 0 && c.trace.last().Next == Running:
+	case c.trace.sent > 0 && c.trace.last().next == Running:
 		a := c.trace.last()
-		a.Took = now.sub(c.start) - a.After
-		a.Verdict = Verdict{Kind: Cancelled, Rule: "left"}
+		a.took = now.sub(c.start) - a.after
+		a.verdict = &Verdict{Kind: Cancelled, Rule: "left"}
 	}
 	if c.ticketed {
 		c.ticketed = false
@@ -564,13 +556,13 @@ func (c *Call) stop(now instant, why error) Action {
 	c.trace.Reason = why
 	if why != nil && c.trace.sent > 0 {
 		a := c.trace.last()
-		if a.Next = GaveUp; why == ErrCancelled {
-			a.Next = Stopped
+		if a.next = GaveUp; why == ErrCancelled {
+			a.next = Stopped
 		}
 	}
-	saved := why != nil && why != ErrCancelled && (c.trace.sent == 0 || c.trace.last().Verdict.Kind.meaning().saved)
+	saved := why != nil && why != ErrCancelled && (c.trace.sent == 0 || c.trace.last().kind().meaning().saved)
 	if c.watched() {
-		c.observe(Event{Kind: EventEnd, Verdict: c.last(), Reason: why, Source: c.trace.Source}, now)
+		c.observe(Event{Kind: EventEnd, Verdict: c.trace.verdict(), Reason: why, Source: c.trace.Source}, now)
 	}
 	c.step = Step{Action: Stop, Reason: why, Saved: saved}
 	return Stop

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 )
 
 // SavedAnswers is where [Do] finds an answer when nothing live works, and where it keeps good ones. Both funcs are optional and
@@ -114,7 +115,7 @@ func conclude[T any](ctx context.Context, c *Call, failure error, saved []SavedA
 		return none, c.trace, failure
 	}
 	err := &Error{
-		Reason: step.Reason, Attempts: c.trace.sent, Elapsed: c.trace.Elapsed, Wait: c.hint, Verdict: c.last(), Err: failure,
+		Reason: step.Reason, Attempts: c.trace.sent, Elapsed: c.trace.Elapsed, Wait: c.hint, Verdict: c.trace.verdict(), Err: failure,
 	}
 	if step.Reason == ErrCancelled {
 		c.trace.Reason = left(ctx, err).Reason
@@ -238,11 +239,11 @@ func (a *attempt) handOver(c *Call, pending Pending) Trace {
 	*held = *c
 	trace := &held.trace
 	trace.Source = held.source()
-	trace.last().Next = Answered
+	trace.last().next = Answered
 	now := readClock(p.Clock)
 	trace.Elapsed = now.sub(held.start)
 	handed := *trace
-	handed.more = append([]Attempt(nil), trace.more...)
+	handed.more = slices.Clone(trace.more)
 	caller := a.ctx
 	pending.AtEnd(once(func(used Tokens, err error) {
 		if cancel != nil {
@@ -270,8 +271,8 @@ func (p *Policy) verdictAtEnd(caller context.Context, err error) Verdict {
 // again.
 func (c *Call) finish(now instant, v Verdict, used Tokens) {
 	a := c.trace.last()
-	a.Took = now.sub(c.start) - a.After
-	a.Verdict = v
+	a.took = now.sub(c.start) - a.after
+	a.verdict = &v
 	c.settlePace(now, &v, used)
 	ch := c.settleBreaker(now, &v)
 	if c.watched() {
@@ -288,7 +289,7 @@ func (c *Call) finish(now instant, v Verdict, used Tokens) {
 		why = ErrCancelled
 	default:
 		c.owed = 0
-		a.Next = Stopped
+		a.next = Stopped
 	}
 	c.stop(now, why)
 }

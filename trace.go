@@ -48,8 +48,8 @@ type Trace struct {
 
 	started instant
 	sent    int
-	first   Attempt // most calls make one attempt, and then a trace costs no allocation
-	more    []Attempt
+	first   entry // most calls make one attempt, and then a trace costs no allocation
+	more    []entry
 	skips   []Skip
 }
 
@@ -66,6 +66,30 @@ type Attempt struct {
 	Next Next
 	// Wait is, after Retry, how long it waited.
 	Wait time.Duration
+}
+
+// entry is how an attempt is kept: without its number, and with a verdict only if it failed, since every call that is
+// answered at once copies it.
+type entry struct {
+	target            string
+	after, took, wait time.Duration
+	verdict           *Verdict // nil is OK
+	next              Next
+}
+
+func (e *entry) attempt(number int) Attempt {
+	a := Attempt{Target: e.target, Number: number, After: e.after, Took: e.took, Next: e.next, Wait: e.wait}
+	if e.verdict != nil {
+		a.Verdict = *e.verdict
+	}
+	return a
+}
+
+func (e *entry) kind() Kind {
+	if e.verdict == nil {
+		return OK
+	}
+	return e.verdict.Kind
 }
 
 // Next is what a call does after an attempt.
@@ -127,7 +151,12 @@ func (t *Trace) Attempts() []Attempt {
 	if t.sent == 0 {
 		return nil
 	}
-	return append([]Attempt{t.first}, t.more...)
+	all := make([]Attempt, 0, t.sent)
+	all = append(all, t.first.attempt(1))
+	for i := range t.more {
+		all = append(all, t.more[i].attempt(i+2))
+	}
+	return all
 }
 
 // Skips returns the targets that were not asked, in order.
@@ -138,7 +167,7 @@ func (t *Trace) Target() string {
 	if t.sent == 0 {
 		return ""
 	}
-	return t.last().Target
+	return t.last().target
 }
 
 // RequestIDs returns the provider's names of the attempts in order, as its support asks for them.
@@ -151,7 +180,7 @@ func (t *Trace) RequestIDs() (ids []string) {
 	return ids
 }
 
-func (t *Trace) last() *Attempt {
+func (t *Trace) last() *entry {
 	if n := len(t.more); n > 0 {
 		return &t.more[n-1]
 	}
@@ -159,14 +188,11 @@ func (t *Trace) last() *Attempt {
 }
 
 // begin adds an attempt and returns it to be filled in.
-func (t *Trace) begin() *Attempt {
-	t.sent++
-	if t.sent > 1 {
-		t.more = append(t.more, Attempt{})
+func (t *Trace) begin() *entry {
+	if t.sent++; t.sent > 1 {
+		t.more = append(t.more, entry{})
 	}
-	a := t.last()
-	a.Number = t.sent
-	return a
+	return t.last()
 }
 
 // Outcome says in a few words how the call ended.
@@ -180,12 +206,21 @@ func (t *Trace) Outcome() string {
 		return "circuit open, not sent"
 	case t.sent == 0 && t.Reason != nil:
 		return strings.TrimPrefix(t.Reason.Error(), "holdfast: ") + ", not sent"
-	case t.sent > 0 && t.last().Next == Stopped:
-		return "stopped, " + t.last().Verdict.words()
+	case t.sent > 0 && t.last().next == Stopped:
+		v := t.verdict()
+		return "stopped, " + v.words()
 	case t.Reason == ErrCancelled:
 		return "cancelled"
 	}
 	return "gave up"
+}
+
+// verdict is that of the last attempt, and OK when there was none.
+func (t *Trace) verdict() Verdict {
+	if t.sent == 0 || t.last().verdict == nil {
+		return Verdict{}
+	}
+	return *t.last().verdict
 }
 
 // words is the verdict as a person would say it.
