@@ -1,6 +1,8 @@
 package holdfast
 
 import (
+	"math"
+	"math/bits"
 	"sync"
 	"time"
 )
@@ -38,11 +40,11 @@ const (
 type Budget struct {
 	settings BudgetSettings
 
-	mu       sync.Mutex
-	ready    bool
-	level    int64 // millionths
-	last     instant
-	interval int64 // nanoseconds for one millionth; 0: no refill
+	mu    sync.Mutex
+	ready bool
+	level int64 // millionths
+	last  instant
+	carry uint64 // what time has brought since and is less than a millionth, in parts of Refill's nanoseconds
 }
 
 // NewBudget returns a full budget.
@@ -58,32 +60,52 @@ func (b *Budget) Level(now time.Time) float64 {
 
 // refill brings the level up to date. The lock is held.
 func (b *Budget) refill(now instant) {
+	s := &b.settings
 	if !b.ready {
 		b.ready = true
-		s := &b.settings
 		s.Capacity = orDefault(s.Capacity, defaultCapacity)
 		s.Cost = orDefault(s.Cost, defaultCost)
 		s.ThrottleCost = orDefault(s.ThrottleCost, defaultThrottleCost)
-		s.Earn = max(orDefault(s.Earn, defaultEarn), 0)
-		if every := orDefault(s.Refill, defaultRefill); every > 0 && s.Cost > 0 {
-			b.interval = max(int64(every)/(int64(s.Cost)*unit), 1)
-		}
+		s.Earn = orDefault(s.Earn, defaultEarn)
+		s.Refill = orDefault(s.Refill, defaultRefill)
 		b.level, b.last = b.full(), now
 		return
 	}
-	if b.interval == 0 || now <= b.last {
+	if s.Refill < 0 || now <= b.last {
 		return
 	}
-	if b.level >= b.full() {
-		b.last = now
+	elapsed := uint64(now.sub(b.last))
+	b.last = now
+	if b.level == b.full() {
 		return
 	}
-	grown := int64(now.sub(b.last)) / b.interval
-	b.level = min(b.level+grown, b.full())
-	b.last = b.last.add(time.Duration(grown * b.interval))
+	// elapsed * Cost / Refill in 128 bits, with the remainder kept: a short Refill loses nothing to rounding.
+	high, low := bits.Mul64(elapsed, uint64(millionths(s.Cost)))
+	low, over := bits.Add64(low, b.carry, 0)
+	if high += over; high >= uint64(s.Refill) { // the quotient is beyond every capacity
+		b.add(math.MaxInt64)
+		return
+	}
+	grown, carry := bits.Div64(high, low, uint64(s.Refill))
+	b.carry = carry
+	b.add(int64(min(grown, math.MaxInt64)))
 }
 
-func (b *Budget) full() int64 { return int64(b.settings.Capacity) * unit }
+// add pays in as much as there is room for.
+func (b *Budget) add(n int64) {
+	if missing := b.full() - b.level; n >= missing {
+		b.level, b.carry = b.full(), 0
+	} else {
+		b.level += n
+	}
+}
+
+func (b *Budget) full() int64 { return millionths(b.settings.Capacity) }
+
+// millionths saturates: a cost that wrapped would make retries free.
+func millionths(n int) int64 {
+	return min(max(int64(n), 0), math.MaxInt64/unit) * unit
+}
 
 // take pays for one retry after a failure of the given kind. The price is what to give back if the retry works or is
 // never sent.
@@ -95,7 +117,7 @@ func (b *Budget) take(now instant, k Kind) (price int64, ok bool) {
 	if k == Throttled {
 		cost = b.settings.ThrottleCost
 	}
-	price = int64(cost) * unit
+	price = millionths(cost)
 	if price > b.level {
 		return 0, false
 	}
@@ -107,7 +129,7 @@ func (b *Budget) give(now instant, price int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.refill(now)
-	b.level = min(b.level+price, b.full())
+	b.add(price)
 }
 
 // earn pays in for a call that succeeded at its first attempt.
@@ -115,7 +137,5 @@ func (b *Budget) earn(now instant) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.refill(now)
-	if full := b.full(); b.level < full {
-		b.level = min(b.level+int64(b.settings.Earn)*unit, full)
-	}
+	b.add(millionths(b.settings.Earn))
 }
