@@ -146,6 +146,7 @@ type sent struct {
 }
 
 var (
+	errConnect      = errors.New("holdfast: no connection in time")
 	errFirstContent = errors.New("holdfast: no content in time")
 	errIdle         = errors.New("holdfast: no further content in time")
 	errDone         = errors.New("holdfast: the answer is over")
@@ -155,6 +156,17 @@ var (
 func (c *call) begin(ctx context.Context) *sent {
 	s := &sent{outer: ctx}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	if d, on := limit(c.t.Connect, defaultConnect); on {
+		s.progress.onDial = func() {
+			// A connection that was kept may become free meanwhile: then the dial is nobody's business.
+			expire := time.AfterFunc(d, func() {
+				if !s.progress.connected.Load() {
+					s.cancel(errConnect)
+				}
+			})
+			context.AfterFunc(s.ctx, func() { expire.Stop() })
+		}
+	}
 	s.ctx = httptrace.WithClientTrace(s.ctx, s.progress.hooks())
 	if c.streamed {
 		s.startTimer(c.t)
@@ -223,6 +235,11 @@ func (c *call) lost(s *sent, err error) *failure {
 		limit, _ := limit(c.t.FirstContent, defaultFirstContent)
 		stalled := &TimeoutError{Timer: FirstContent, Limit: limit, Phase: phase}
 		return &failure{verdict: notSent(stalled.Verdict(), phase), err: stalled}
+	}
+	if context.Cause(s.ctx) == errConnect {
+		limit, _ := limit(c.t.Connect, defaultConnect)
+		late := &TimeoutError{Timer: Connect, Limit: limit, Phase: phase}
+		return &failure{verdict: late.Verdict(), err: late}
 	}
 	v := holdfast.Judge(err)
 	switch {

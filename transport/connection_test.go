@@ -345,3 +345,53 @@ func retire(c net.Conn) {
 		}
 	}
 }
+
+// B49: one number for all timers replaced the connect timeout too, and a dead host was known after four minutes.
+func TestB49_DeadHostIsKnownSoon(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		fault  func(n *testnet.Network, addr string)
+		policy holdfast.Policy
+		within time.Duration
+		reason string
+	}{
+		{"black hole", (*testnet.Network).BlackHole, holdfast.Policy{AttemptTimeout: 2 * time.Minute, Attempts: 2}, 11 * time.Second, "connect timer"},
+		{"closed port", (*testnet.Network).Refuse, holdfast.Policy{AttemptTimeout: 2 * time.Minute, Attempts: 2}, time.Second, "refused"},
+	} {
+		bubble(t, c.name, func(t *testing.T) {
+			u := serve(t, good)
+			c.fault(u.net, "api.test:80")
+			attempts := 0
+			c.policy.Observe = func(e holdfast.Event) {
+				if e.Kind == holdfast.EventAttempt && e.Verdict.Kind != holdfast.OK {
+					attempts++
+					if !e.Verdict.NotSent {
+						t.Errorf("attempt %d may have been sent: %+v", e.Attempt, e.Verdict)
+					}
+				}
+			}
+			began := time.Now()
+			resp := ask(t, u.through(transport.New(&c.policy, nil)), u.URL)
+			if took := time.Since(began); took > c.within || attempts != 2 {
+				t.Errorf("%d attempts in %v, want 2 within %v", attempts, took, c.within)
+			}
+			if err := transport.ErrorOf(resp); err == nil || !strings.Contains(err.Error(), c.reason) {
+				t.Errorf("error %v", err)
+			}
+			// The host is back, and its answer may take longer than any connection.
+			u.net.Restore("api.test:80")
+			expectReply(t, ask(t, u.through(transport.New(&c.policy, nil)), u.URL), 200, message)
+		})
+	}
+}
+
+func TestSlowAnswerIsNoSlowConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(time.Minute)
+			good(w, r)
+		})
+		policy := holdfast.Policy{Attempts: -1}
+		expectReply(t, ask(t, u.through(transport.New(&policy, nil)), u.URL), 200, message)
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"holdfast"
@@ -48,14 +49,16 @@ func (e *CutError) Verdict() holdfast.Verdict {
 type Timer string
 
 const (
+	// Connect is the timer of [Transport.Connect].
+	Connect Timer = "connect"
 	// FirstContent is the timer of [Transport.FirstContent].
 	FirstContent Timer = "first content"
 	// Idle is the timer of [Transport.Idle].
 	Idle Timer = "idle"
 )
 
-// TimeoutError is a stream that came to a stop although its connection was open. The reader of a stream gets it when
-// Idle ran out. It answers to [holdfast.ErrCut].
+// TimeoutError is a host that could not be reached in time, or a stream that came to a stop although its connection was
+// open. The reader of a stream gets it when Idle ran out. It answers to [holdfast.ErrCut], unless there was no connection.
 type TimeoutError struct {
 	// Timer that ran out, and what it was set to.
 	Timer Timer
@@ -67,6 +70,9 @@ type TimeoutError struct {
 
 // Error names the timer and what had arrived.
 func (e *TimeoutError) Error() string {
+	if e.Timer == Connect {
+		return fmt.Sprintf("holdfast: no connection within %v (%s timer)", e.Limit, e.Timer)
+	}
 	return fmt.Sprintf("holdfast: no content for %v (%s timer), %v, after %d events and %d bytes",
 		e.Limit, e.Timer, e.Phase, e.Events, e.Bytes)
 }
@@ -75,15 +81,12 @@ func (e *TimeoutError) Error() string {
 func (e *TimeoutError) Timeout() bool { return true }
 
 // Is reports whether the error answers to target.
-func (e *TimeoutError) Is(target error) bool { return target == holdfast.ErrCut }
+func (e *TimeoutError) Is(target error) bool { return target == holdfast.ErrCut && e.Timer != Connect }
 
 // Verdict is Broken.
 func (e *TimeoutError) Verdict() holdfast.Verdict {
-	rule := "idle-timeout"
-	if e.Timer == FirstContent {
-		rule = "first-content-timeout"
-	}
-	return holdfast.Verdict{Kind: holdfast.Broken, Silent: e.Phase < BeforeContent, Rule: rule}
+	rule := strings.ReplaceAll(string(e.Timer), " ", "-") + "-timeout"
+	return holdfast.Verdict{Kind: holdfast.Broken, Silent: e.Phase < BeforeContent, NotSent: e.Timer == Connect, Rule: rule}
 }
 
 // failure is an attempt without an answer: what it means, and what there is to hand over if it was the last.

@@ -3,6 +3,7 @@ package transport
 import (
 	"net/http/httptrace"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -48,11 +49,19 @@ type progress struct {
 	reused    atomic.Bool // the connection is one that was kept
 	wrote     atomic.Bool // sticky over net/http's own replays
 	answered  atomic.Bool
+
+	dialled sync.Once // only the first of several dials starts the timer
+	onDial  func()    // may be nil
 }
 
 func (p *progress) hooks() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GetConn: func(string) { p.traced.Store(true); p.connected.Store(false) },
+		ConnectStart: func(string, string) {
+			if p.onDial != nil {
+				p.dialled.Do(p.onDial)
+			}
+		},
 		GotConn: func(info httptrace.GotConnInfo) {
 			p.connected.Store(true)
 			p.reused.Store(info.Reused)

@@ -49,6 +49,10 @@ type Transport struct {
 	// MaxHeld is how many bytes of a stream are held back while there is no content. Default: 4 MiB. Negative:
 	// streams are handed over at once, and none is asked for again.
 	MaxHeld int
+	// Connect is how long an attempt may take to make its connection, from the beginning of the dial. A host that is
+	// not there is known so within seconds, however long an answer may take. It needs a Base that tells of its dials
+	// as net/http does. Default: 5s. Negative: no limit but Base's own.
+	Connect time.Duration
 	// FirstContent is how long the first content of a stream may take, from the sending of a request that says that
 	// it wants a stream, else from the headers. Default: 2m. Negative: no limit but the policy's.
 	FirstContent time.Duration
@@ -69,6 +73,7 @@ const (
 	defaultMaxReplay    = 33 << 20
 	defaultMaxAnswer    = 32 << 20
 	defaultMaxHeld      = 4 << 20
+	defaultConnect      = 5 * time.Second
 	defaultFirstContent = 2 * time.Minute
 	defaultIdle         = 90 * time.Second
 )

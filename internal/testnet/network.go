@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"sync"
 	"syscall"
@@ -92,7 +93,14 @@ func (n *Network) listen(name string) *listener {
 // ends first.
 func (n *Network) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	remote := address(withPort(addr))
+	trace := httptrace.ContextClientTrace(ctx) // told of dials as by net.Dialer
+	if trace != nil && trace.ConnectStart != nil {
+		trace.ConnectStart(network, addr)
+	}
 	c, err := n.dial(ctx, network, remote)
+	if trace != nil && trace.ConnectDone != nil {
+		trace.ConnectDone(network, addr, err)
+	}
 	if err != nil {
 		return nil, &net.OpError{Op: "dial", Net: network, Addr: remote, Err: err}
 	}
