@@ -18,7 +18,7 @@ export PATH
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test demo lint vuln fuzz bench cross completions release module clean
+.PHONY: bench-table help setup build test demo lint vuln fuzz bench cross completions release module clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -53,6 +53,9 @@ fuzz: setup ## Fuzz each FuzzXxx for FUZZTIME (default 10s)
 
 bench: setup ## Run each benchmark for BENCHTIME (default 1s)
 	@$(call EACH_MODULE,go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...)
+
+bench-table: setup ## Print the table of the README: what protection costs, beside other libraries
+	@cd bench && HOLDFAST_BENCH_TABLE=1 go test -count 1 -run TestTable -benchtime 100ms
 
 cross: setup ## Build for Linux, macOS and Windows into dist/
 	@for s in $(SYSTEMS); do out=dist/holdfast-$${s%/*}-$${s#*/}; case $$s in windows/*) out=$$out.exe;; esac; \

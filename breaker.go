@@ -117,7 +117,7 @@ func (s BreakerSettings) withDefaults() BreakerSettings {
 	s.Window = orDefault(s.Window, defaultWindow)
 	s.MinCalls = orDefault(s.MinCalls, defaultMinCalls)
 	s.Cooldown = orDefault(s.Cooldown, defaultCooldown)
-	s.MaxCooldown = max(orDefault(s.MaxCooldown, defaultMaxCooldown), s.Cooldown)
+	s.MaxCooldown = orDefault(s.MaxCooldown, defaultMaxCooldown)
 	s.Lease = orDefault(s.Lease, defaultLease)
 	s.Ramp = orDefault(s.Ramp, defaultRamp)
 	return s
@@ -187,21 +187,24 @@ type Ticket struct {
 }
 
 // Allow asks to make one attempt at the given time. If the answer is no, wait is how long it will stay so; 0 means until a
-// probe that is out comes back. A yes must be followed by [Breaker.Settle].
+// probe that is out comes back. A yes must be followed by [Breaker.Settle]. Zero time: now.
 func (b *Breaker) Allow(now time.Time) (t Ticket, wait time.Duration, ok bool) {
-	t, wait, _, ok = b.allow(instantOf(now))
+	if g := b.admit.Load(); g != 0 && now.IsZero() && b.settings.SlowCall <= 0 {
+		return Ticket{generation: g}, 0, true // nobody will ask when it began
+	}
+	t, wait, _, ok = b.allow(when(now))
 	b.tell()
 	return t, wait, ok
 }
 
 // Settle gives a ticket back with what came of the attempt. Settling a ticket of an earlier generation, which
-// includes settling one twice after it caused a transition, changes nothing.
+// includes settling one twice after it caused a transition, changes nothing. Zero time: now.
 func (b *Breaker) Settle(now time.Time, t Ticket, r Result) {
-	b.settle(instantOf(now), t, r)
+	b.settle(when(now), t, r)
 	b.tell()
 }
 
-// State returns the state at the given time. An open breaker whose cooldown is over is still Open until somebody asks
+// State returns the present state. An open breaker whose cooldown is over is still Open until somebody asks
 // it to send.
 func (b *Breaker) State() State {
 	b.mu.Lock()
@@ -299,7 +302,7 @@ func (b *Breaker) settle(now instant, t Ticket, r Result) (c change) {
 	if !b.tripped(now) {
 		return c
 	}
-	b.cooldown = b.settings.Cooldown
+	b.cooldown = max(b.settings.Cooldown, 0)
 	return b.open(now)
 }
 
@@ -316,9 +319,11 @@ func (b *Breaker) settleProbe(now instant, r Result) (c change) {
 			b.admit.Store(b.generation)
 		}
 	case Failure:
-		b.cooldown = min(b.cooldown*2, b.settings.MaxCooldown)
-		if b.cooldown <= 0 { // doubled past the range of a Duration
-			b.cooldown = b.settings.MaxCooldown
+		most := max(b.settings.MaxCooldown, b.settings.Cooldown, 0)
+		if b.cooldown > most/2 { // asked before doubling, which could wrap
+			b.cooldown = most
+		} else {
+			b.cooldown *= 2
 		}
 		c = b.open(now)
 	}
@@ -351,10 +356,10 @@ func (b *Breaker) clear() {
 
 func (b *Breaker) windowAt(now instant) *windowStep {
 	number := now / b.step
-	if now < 0 {
-		number--
+	if now%b.step < 0 {
+		number-- // down, not towards zero: a clock may show times before the process began
 	}
-	w := &b.steps[uint64(number)%windowSteps]
+	w := &b.steps[(number%windowSteps+windowSteps)%windowSteps]
 	if w.number != number || w.calls == 0 {
 		*w = windowStep{number: number}
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -40,6 +41,9 @@ const (
 type Budget struct {
 	settings BudgetSettings
 
+	// brimming is whether the budget is full, as it mostly is: then earning, on every call's way, takes no lock.
+	brimming atomic.Bool
+
 	mu    sync.Mutex
 	ready bool
 	level int64 // millionths
@@ -50,11 +54,11 @@ type Budget struct {
 // NewBudget returns a full budget.
 func NewBudget(s BudgetSettings) *Budget { return &Budget{settings: s} }
 
-// Level returns what is left at the given time.
+// Level returns what is left at the given time. Zero: now.
 func (b *Budget) Level(now time.Time) float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.refill(instantOf(now))
+	b.refill(when(now))
 	return float64(b.level) / unit
 }
 
@@ -69,6 +73,7 @@ func (b *Budget) refill(now instant) {
 		s.Earn = orDefault(s.Earn, defaultEarn)
 		s.Refill = orDefault(s.Refill, defaultRefill)
 		b.level, b.last = b.full(), now
+		b.brimming.Store(true)
 		return
 	}
 	if s.Refill < 0 || now <= b.last {
@@ -95,6 +100,7 @@ func (b *Budget) refill(now instant) {
 func (b *Budget) add(n int64) {
 	if missing := b.full() - b.level; n >= missing {
 		b.level, b.carry = b.full(), 0
+		b.brimming.Store(true)
 	} else {
 		b.level += n
 	}
@@ -122,6 +128,7 @@ func (b *Budget) take(now instant, k Kind) (price int64, ok bool) {
 		return 0, false
 	}
 	b.level -= price
+	b.brimming.Store(b.level == b.full())
 	return price, true
 }
 
@@ -134,6 +141,9 @@ func (b *Budget) give(now instant, price int64) {
 
 // earn pays in for a call that succeeded at its first attempt.
 func (b *Budget) earn(now instant) {
+	if b.brimming.Load() {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.refill(now)

@@ -169,9 +169,10 @@ type waiter struct {
 	wake    func()        // called then; may be nil
 }
 
-// Allow takes permission for one request of this size if it can be had at once, without queueing.
+// Allow takes permission for one request of this size if it can be had at once, without queueing. Zero time: now, as in
+// the other methods.
 func (p *Pace) Allow(now time.Time, need Tokens) bool {
-	return p.allow(instantOf(now), need.amounts())
+	return p.allow(when(now), need.amounts())
 }
 
 func (p *Pace) allow(now instant, want [3]int64) bool {
@@ -326,7 +327,7 @@ func (p *Pace) refund(now instant, want [3]int64) {
 
 // Settle replaces the estimate that was taken for a call by what it really used, in both directions.
 func (p *Pace) Settle(now time.Time, estimate, used Tokens) {
-	p.settle(instantOf(now), estimate.amounts(), used.amounts())
+	p.settle(when(now), estimate.amounts(), used.amounts())
 }
 
 func (p *Pace) settle(now instant, estimate, used [3]int64) {
@@ -345,12 +346,15 @@ func (p *Pace) settle(now instant, estimate, used [3]int64) {
 
 // Refund gives back all that was taken for a call that was never sent.
 func (p *Pace) Refund(now time.Time, estimate Tokens) {
-	p.settle(instantOf(now), estimate.amounts(), [3]int64{})
+	p.settle(when(now), estimate.amounts(), [3]int64{})
 }
 
 // Hold lets nobody go before the given time, because the upstream said so; an earlier hold is never shortened. An
 // upstream that throttles has a bucket emptier than ours, so ours is emptied too.
 func (p *Pace) Hold(now, until time.Time) {
+	if now.IsZero() {
+		now = time.Now()
+	}
 	at := instantOf(now)
 	p.hold(at, at.add(until.Sub(now))) // until may come from a header and have no monotonic reading
 }

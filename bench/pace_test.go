@@ -15,8 +15,7 @@ const plenty = 60_000_000_000
 
 // paceRead is permission that can be had at once.
 var paceRead = work{"pace, clock read", []contender{
-	{"holdfast", func(b *testing.B) { pace(b, time.Now) }},
-	{"holdfast, time.Since", func(b *testing.B) { pace(b, sinceStart()) }},
+	{"holdfast", func(b *testing.B) { pace(b, unread) }},
 	{"x/time/rate", func(b *testing.B) { limit(b, (*rate.Limiter).Allow) }},
 	{"failsafe-go, bursty", func(b *testing.B) { acquire(b, ratelimiter.NewBursty[int](plenty, time.Minute)) }},
 	{"failsafe-go, smooth", func(b *testing.B) { acquire(b, ratelimiter.NewSmooth[int](plenty, time.Minute)) }},
@@ -30,11 +29,8 @@ var paceGiven = work{"pace, time given", []contender{
 	}},
 }}
 
-// sinceStart reads the monotonic clock alone, as a call does and as failsafe-go does: time.Now reads two clocks.
-func sinceStart() func() time.Time {
-	start := time.Now()
-	return func() time.Time { return start.Add(time.Since(start)) }
-}
+// unread leaves the reading of the clock to the one who is asked.
+func unread() time.Time { return time.Time{} }
 
 // passing is a clock that costs next to nothing and goes on.
 func passing() func() time.Time {
