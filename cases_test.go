@@ -458,3 +458,33 @@ func TestB168_UnknownStopReasonIsAnAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A call admitted in an earlier half-open period finished later, and closed a newer one.
+func TestB121_LateProbeDecidesNothing(t *testing.T) {
+	b := holdfast.NewBreaker(holdfast.BreakerSettings{Failures: 1, Cooldown: time.Second, MaxCooldown: time.Second, Lease: time.Second})
+	now := time.Now()
+	allow := func() holdfast.Ticket {
+		t.Helper()
+		now = now.Add(time.Second)
+		ticket, _, ok := b.Allow(now)
+		if !ok {
+			t.Fatalf("not admitted, circuit %v", b.State())
+		}
+		return ticket
+	}
+	b.Settle(now, allow(), holdfast.Failure)
+	slow := allow() // half-open for the first time
+	b.Settle(now, allow(), holdfast.Failure)
+	probe := allow() // and for the second
+	b.Settle(now, slow, holdfast.Success)
+	if got := b.State(); got != holdfast.HalfOpen {
+		t.Fatalf("circuit %v after the late success", got)
+	}
+	if _, _, ok := b.Allow(now); ok {
+		t.Error("the late result freed the place of the probe")
+	}
+	b.Settle(now, probe, holdfast.Success)
+	if got := b.State(); got != holdfast.Closed {
+		t.Errorf("circuit %v after the probe's success", got)
+	}
+}
