@@ -181,10 +181,14 @@ func TestCutsFourWays(t *testing.T) {
 						got, judge, _ := throughStream(t, d, holdfast.Policy{}, step)
 						requests := len(judge.Journal())
 						switch {
-						case how == standin.RST && requests == 2:
-							// A reset takes with it what had not been read: nothing was handed over yet.
-							if !got.complete || got.text != whole {
-								t.Errorf("complete %v, %q, %v", got.complete, got.text, got.err)
+						case how == standin.RST:
+							// A reset takes with it what had not been read, so chance says how much was handed over:
+							// nothing, and it was asked for again; all; or a part that is visibly one.
+							again := requests == 2 && got.complete && got.text == whole
+							all := requests == 1 && got.complete && got.text == whole && step.At == standin.Stop
+							part := requests == 1 && !got.complete && got.err != nil && strings.HasPrefix(whole, got.text)
+							if !again && !all && !part {
+								t.Errorf("%d requests; complete %v, %q, %v", requests, got.complete, got.text, got.err)
 							}
 						case step.At == standin.Stop:
 							// How much of the tail arrives before a reset or a stall is up to the network; if it is
