@@ -292,6 +292,27 @@ func TestBreakerZeroValueWorks(t *testing.T) {
 	x.is(holdfast.Closed)
 }
 
+func TestBreakerZeroTimeIsNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var now time.Time
+		s := quickBreaker
+		s.SlowCall = time.Second
+		b := holdfast.NewBreaker(s)
+		for _, takes := range []time.Duration{time.Second, time.Second + 1} { // the second is slow, and opens it
+			ticket, _, ok := b.Allow(now)
+			if !ok {
+				t.Fatal("refused")
+			}
+			time.Sleep(takes)
+			b.Settle(now, ticket, holdfast.Success)
+		}
+		time.Sleep(5 * time.Second)
+		if _, wait, ok := b.Allow(now); ok || wait != 15*time.Second {
+			t.Errorf("admitted = %v, wait %v; want a refusal for another 15s", ok, wait)
+		}
+	})
+}
+
 // A bubble's clock starts in the year 2000, and any clock may be given: instants before the process began.
 func TestBreakerOnOldClocks(t *testing.T) {
 	for _, start := range []time.Time{time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), time.Now().Add(-time.Minute), time.Now().Add(100 * 365 * 24 * time.Hour)} {

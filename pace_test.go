@@ -395,3 +395,36 @@ func TestPaceConcurrentAllow(t *testing.T) {
 		t.Errorf("%d of 500 permissions given", allowed)
 	}
 }
+
+func TestPaceZeroTimeIsNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var now time.Time
+		p := holdfast.NewPace(holdfast.Limits{RequestsPerMinute: 60, OutputTokensPerMinute: 60, Burst: time.Second})
+		one := holdfast.Tokens{Output: 1}
+		if !p.Allow(now, one) || p.Allow(now, one) {
+			t.Fatal("a full pace gives permission once")
+		}
+		p.Refund(now, one)
+		if !p.Allow(now, one) {
+			t.Error("the refund is lost")
+		}
+		p.Settle(now, one, holdfast.Tokens{Output: 3})
+		time.Sleep(3*time.Second - 1)
+		if p.Allow(now, one) {
+			t.Error("went out while in debt")
+		}
+		time.Sleep(1)
+		if !p.Allow(now, one) {
+			t.Error("does not go out after the debt is paid")
+		}
+		p.Hold(now, time.Now().Add(time.Minute))
+		time.Sleep(time.Minute - 1)
+		if p.Allow(now, one) {
+			t.Error("went out during the hold")
+		}
+		time.Sleep(1)
+		if !p.Allow(now, one) {
+			t.Error("does not go out after the hold")
+		}
+	})
+}

@@ -149,7 +149,7 @@ func (s BreakerSettings) mistakes(name string) (mistakes []error) {
 			wrong(f.name, "is %v, but cannot be turned off", f.d)
 		}
 	}
-	if s.Ratio > 1 {
+	if !(s.Ratio <= 1) { // also no number at all
 		wrong("Ratio", "is %v, more than all calls", s.Ratio)
 	}
 	if s.MinCalls < 0 {
