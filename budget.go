@@ -10,7 +10,10 @@ import (
 
 // BudgetSettings configure a [Budget]. The zero value is the defaults.
 type BudgetSettings struct {
-	// Capacity is how much the budget holds when full, which it is at first. Default: 100.
+	// Capacity is how much the budget holds when full, which it is at first. A retry's cost is out until the retry
+	// ends, so it must cover the retries that are under way at once: with one attempt in ten failing, 100 are enough
+	// for 50 calls in flight, 500 for 250. A larger one lets more retries through at the beginning of an outage.
+	// Default: 100.
 	Capacity int
 	// Cost of a retry after a broken or overloaded attempt. Default: 14.
 	Cost int

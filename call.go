@@ -12,8 +12,8 @@ import (
 //
 // with Leave instead when the caller goes away or the driver fails. A Call is not safe for concurrent use.
 type Call struct {
-	// Wake, set before Begin, is called when a Step's Wait may end early because the pace gave permission. It may
-	// be called by any goroutine. Nil: watch Step.Wake.
+	// Wake, set before Begin, is called when a Step's Wait may end early because the pace gave permission or will
+	// give it sooner. It may be called by any goroutine. Nil: watch Step.Wake.
 	Wake func()
 
 	policy   *Policy

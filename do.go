@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 )
 
 // SavedAnswers is where [Do] finds an answer when nothing live works, and where it keeps good ones. Both funcs are optional and
@@ -55,7 +56,7 @@ func Do[T any](ctx context.Context, p *Policy, op func(context.Context) (T, erro
 	now := readClock(p.Clock)
 	deadline := never
 	if d, ok := ctx.Deadline(); ok {
-		deadline = instantOf(d)
+		deadline = p.deadlineAt(d, now)
 	}
 	begun = true
 	action := c.begin(now, deadline, p.estimate(ctx))
@@ -141,6 +142,15 @@ func left(ctx context.Context, err *Error) *Error {
 		err.Reason = ErrDeadline // it was time that ran out, whoever set the clock
 	}
 	return err
+}
+
+// deadlineAt reads the caller's deadline. One without a monotonic reading is taken by the distance from the present: the
+// wall clock may have been set since the process began.
+func (p *Policy) deadlineAt(d time.Time, now instant) instant {
+	if p.Clock == nil && d == d.Round(0) {
+		return now.add(time.Until(d))
+	}
+	return instantOf(d)
 }
 
 func (p *Policy) estimate(ctx context.Context) Tokens {

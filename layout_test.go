@@ -58,6 +58,10 @@ var floors = map[string]floor{
 	"e2e":              {below: slices.Concat(doors, []string{"config", "telemetry"}), outside: []string{""}},
 }
 
+// bare are the packages whose tests too use the standard library alone: go mod tidy counts them for whoever imports the
+// root.
+var bare = []string{".", "internal/wire"}
+
 // bannedNames are drawers: a package or file with such a name collects what has no place.
 var bannedNames = []string{"util", "utils", "common", "helper", "helpers", "misc", "types", "base", "core", "manager", "pkg"}
 
@@ -140,8 +144,11 @@ func misplaced(dir string, test bool, module, imported string) string {
 	inside = path.Clean(inside)
 	first, _, _ := strings.Cut(imported, "/")
 	allowed := func(prefix string) bool { return strings.HasPrefix(imported, prefix) }
+	standard := !ours && !strings.Contains(first, ".")
 	switch {
-	case test || !ours && !strings.Contains(first, "."):
+	case test && !ours && !standard && slices.Contains(bare, dir):
+		return fmt.Sprintf("tests of %s must not import %s: it would come into the go.sum of everybody who imports the root", dir, imported)
+	case test || standard:
 		return ""
 	case ours && slices.Contains(place.below, inside), !ours && slices.ContainsFunc(place.outside, allowed):
 		return ""
@@ -182,6 +189,8 @@ func TestFloorsRefuse(t *testing.T) {
 		{name: "tests may use the test network", dir: "transport", imported: "keep/internal/testnet", test: true},
 		{name: "SDK in turn", dir: "turn", imported: "github.com/anthropics/anthropic-sdk-go/v2"},
 		{name: "SDK in transport", dir: "transport", imported: "github.com/anthropics/anthropic-sdk-go/v2", refused: true},
+		{name: "library in a test of the root", dir: ".", imported: "github.com/google/go-cmp/cmp", test: true, refused: true},
+		{name: "test network in a test of the root", dir: ".", imported: "keep/internal/testnet", test: true},
 		{name: "SDK in a test of transport", dir: "transport", imported: "github.com/openai/openai-go/v3", test: true},
 	} {
 		t.Run(row.name, func(t *testing.T) {

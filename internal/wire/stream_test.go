@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"holdfast/internal/wire"
 )
 
@@ -196,13 +194,13 @@ func TestB93_PreambleIsNotContent(t *testing.T) {
 		Status: 529, InBand: true, Fault: wire.FaultOverload, Rule: "anthropic-type-overloaded_error",
 		Type: "overloaded_error", Message: "x", RequestID: "req_s",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("reply (-want +got):\n%s", diff)
+	if d := diff(want, got); d != "" {
+		t.Errorf("reply (-want +got):\n%s", d)
 	}
 	var healthy wire.Stream
 	play(&healthy, start, hello)
-	if diff := cmp.Diff(wire.Reply{}, healthy.Reply(nil, noon)); diff != "" {
-		t.Errorf("reply before an error (-want +got):\n%s", diff)
+	if d := diff(wire.Reply{}, healthy.Reply(nil, noon)); d != "" {
+		t.Errorf("reply before an error (-want +got):\n%s", d)
 	}
 }
 
