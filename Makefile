@@ -21,7 +21,7 @@ endif
 .PHONY: bench-table help setup build test demo lint vuln fuzz bench cross completions release module clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 setup: ## Check the Go version and download the modules
 	@command -v go >/dev/null || { echo "error: Go is missing. hint: install Go $$(awk '$$1 == "go" {print $$2}' go.mod) or newer from https://go.dev/dl" >&2; exit 1; }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -18,10 +19,16 @@ func TestRootBringsNoDependency(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	text, err := os.ReadFile(filepath.Join(here, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	module := strings.TrimSpace(strings.TrimPrefix(line, "module ")) // make module renames it
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"go.mod":  "module user\n\ngo 1.26.0\n\nrequire holdfast v0.0.0\n\nreplace holdfast => " + here + "\n",
-		"main.go": "package main\n\nimport \"holdfast\"\n\nfunc main() { _ = holdfast.Policy{} }\n",
+		"go.mod":  "module user\n\ngo 1.26.0\n\nrequire " + module + " v0.0.0\n\nreplace " + module + " => " + here + "\n",
+		"main.go": "package main\n\nimport holdfast \"" + module + "\"\n\nfunc main() { _ = holdfast.Policy{} }\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
