@@ -179,6 +179,13 @@ func (b *Breaker) prepare() {
 	b.admit.Store(1)
 }
 
+// configured returns the settings; the first use fills in their defaults under the same lock.
+func (b *Breaker) configured() BreakerSettings {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.settings
+}
+
 // Ticket is the permission to make one attempt. Every ticket must be settled.
 type Ticket struct {
 	generation uint64

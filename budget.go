@@ -65,6 +65,13 @@ func (b *Budget) Level(now time.Time) float64 {
 	return float64(b.level) / unit
 }
 
+// configured returns the settings; the first use fills in their defaults under the same lock.
+func (b *Budget) configured() BudgetSettings {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.settings
+}
+
 // refill brings the level up to date. The lock is held.
 func (b *Budget) refill(now instant) {
 	s := &b.settings

@@ -228,17 +228,7 @@ func (a *attempt) judge(err error) Verdict {
 			return v
 		}
 	}
-	var v Verdict
-	if a.policy.Judge != nil {
-		v = a.policy.Judge(err)
-	} else {
-		v = Judge(err)
-	}
-	if v.Kind == OK || v.Kind == Cancelled {
-		// The caller is still there: an error is no success, and a cancellation came from beneath op.
-		v.Kind = Broken
-	}
-	return v
+	return a.policy.judgeFailure(err)
 }
 
 const ruleDeadline = "deadline"
@@ -271,10 +261,22 @@ func (p *Policy) verdictAtEnd(caller context.Context, err error) Verdict {
 		return Verdict{}
 	case errors.Is(err, ErrCancelled), caller.Err() != nil:
 		return Verdict{Kind: Cancelled, Rule: "caller-left"}
-	case p.Judge != nil:
-		return p.Judge(err)
 	}
-	return Judge(err)
+	return p.judgeFailure(err)
+}
+
+// judgeFailure gives the verdict of an error of op whose caller is still there: it is no success, whatever a Judge says,
+// and a cancellation came from beneath op.
+func (p *Policy) judgeFailure(err error) Verdict {
+	judge := p.Judge
+	if judge == nil {
+		judge = Judge
+	}
+	v := judge(err)
+	if v.Kind == OK || v.Kind == Cancelled {
+		v.Kind = Broken
+	}
+	return v
 }
 
 // finish settles a pending answer. Whatever became of it, the call is over: what was handed out is never asked for

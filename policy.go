@@ -124,15 +124,15 @@ func (p *Policy) Validate() error {
 		names[t.Name] = i
 	}
 	if p.Breaker != nil {
-		mistakes = append(mistakes, p.Breaker.settings.mistakes("Breaker")...)
+		mistakes = append(mistakes, p.Breaker.configured().mistakes("Breaker")...)
 	}
 	for i, t := range p.Targets {
 		if t.Breaker != nil {
-			mistakes = append(mistakes, t.Breaker.settings.mistakes(fmt.Sprintf("Targets[%d].Breaker", i))...)
+			mistakes = append(mistakes, t.Breaker.configured().mistakes(fmt.Sprintf("Targets[%d].Breaker", i))...)
 		}
 	}
 	if p.Budget != nil {
-		mistakes = append(mistakes, p.Budget.settings.mistakes()...)
+		mistakes = append(mistakes, p.Budget.configured().mistakes()...)
 	}
 	return errors.Join(mistakes...)
 }

@@ -1,11 +1,13 @@
 package holdfast_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -165,4 +167,19 @@ func TestNamedDefaultsAreZero(t *testing.T) {
 	if p.Backoff.Jitter != holdfast.FullJitter || p.ServerWait != holdfast.PlusJitter || (holdfast.BreakerSettings{}).Count != holdfast.CountAttempts {
 		t.Error("FullJitter, PlusJitter and CountAttempts must be the zero values")
 	}
+}
+
+// Validate may be called while the policy is in use.
+func TestValidateBesideCalls(t *testing.T) {
+	p := holdfast.Policy{Breaker: &holdfast.Breaker{}, Budget: &holdfast.Budget{}}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if err := p.Validate(); err != nil {
+				t.Error(err)
+			}
+		})
+		all.Go(func() { _, _, _ = holdfast.Do(t.Context(), &p, func(context.Context) (int, error) { return 1, nil }) })
+	}
+	all.Wait()
 }

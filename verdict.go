@@ -173,7 +173,7 @@ func judgeAt(err error, now func() time.Time) Verdict {
 		return Verdict{Kind: Broken, Rule: "answer-cut"}
 	}
 	if facts, ok := apiFacts(err); ok {
-		return FromReply(facts.status, facts.header, facts.body, now())
+		return facts.verdict(now())
 	}
 	return judgeTransport(err)
 }
@@ -229,6 +229,19 @@ type replyFacts struct {
 	status int
 	header http.Header
 	body   []byte
+}
+
+// verdict judges an API error. One with the status of a success came inside an open stream, and carries that stream's
+// status and headers: its type says what it is.
+func (f *replyFacts) verdict(now time.Time) Verdict {
+	if f.status < http.StatusOK || f.status >= http.StatusMultipleChoices {
+		return FromReply(f.status, f.header, f.body, now)
+	}
+	v := FromEvent("error", f.body, f.header, now)
+	if v.Kind == OK {
+		v.Kind, v.Rule = Broken, "error-inside-success"
+	}
+	return v
 }
 
 // apiFacts finds an API error anywhere in the chain: by method, else by the exported fields StatusCode and Response,

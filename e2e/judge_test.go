@@ -59,3 +59,26 @@ func TestErrorsOfTheSDKs(t *testing.T) {
 		}
 	}
 }
+
+// An error event inside a stream reaches the caller of an SDK as an error with the status 200 of the open response. It is
+// judged by its type: a bad key was repeated and hidden behind a saved answer, and an overload was booked as a success.
+func TestErrorEventsOfTheSDKs(t *testing.T) {
+	for status, want := range map[int]holdfast.Kind{
+		401: holdfast.Terminal, 400: holdfast.Terminal, 402: holdfast.Spent, 429: holdfast.Throttled, 500: holdfast.Broken, 529: holdfast.Overloaded,
+	} {
+		for name, at := range map[string]standin.Step{"first": {At: standin.First}, "after content": {After: 2}} {
+			at.Kind, at.Status, at.Times = standin.Error, status, -1
+			net := testnet.New()
+			server := net.Serve(t, "api.test:80", standin.New(standin.Plan{Steps: []standin.Step{at}}))
+			client := anthropic.NewClient(option.WithAPIKey("sk-test"), option.WithBaseURL(server.URL), option.WithHTTPClient(net.Client()), option.WithMaxRetries(0))
+			stream := client.Messages.NewStreaming(t.Context(), params())
+			for stream.Next() {
+			}
+			v := holdfast.Judge(stream.Err())
+			if v.Kind != want || v.Status != status || v.Type == "" {
+				t.Errorf("%d %s: judged %v, status %d, type %q by rule %s, want %v", status, name, v.Kind, v.Status, v.Type, v.Rule, want)
+			}
+			_ = stream.Close()
+		}
+	}
+}

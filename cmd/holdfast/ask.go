@@ -273,14 +273,7 @@ func (a *asker) explain(err error, trace *holdfast.Trace) error {
 	if v.Status == 0 {
 		return failed("", "%w", plainError(err))
 	}
-	text := fmt.Sprintf("%d %s", v.Status, v.Type)
-	if v.Message != "" {
-		text += ": " + v.Message
-	}
-	if v.RequestID != "" {
-		text += " (request " + v.RequestID + ")"
-	}
-	return &exitError{code: exitFailed, err: errors.New(text), hint: terminalHints[v.Status]}
+	return &exitError{code: exitFailed, err: errors.New(said(v)), hint: terminalHints[v.Status]}
 }
 
 var terminalHints = map[int]string{
@@ -291,8 +284,24 @@ var terminalHints = map[int]string{
 	413: "the question is too large",
 }
 
-// plainError leaves out the address that net/http puts into its errors.
+// said is what the API said, without the address and the body that an SDK puts into its errors.
+func said(v holdfast.Verdict) string {
+	text := strings.TrimSpace(fmt.Sprintf("%d %s", v.Status, v.Type))
+	if v.Message != "" {
+		text += ": " + v.Message
+	}
+	if v.RequestID != "" {
+		text += " (request " + v.RequestID + ")"
+	}
+	return text
+}
+
+// plainError leaves out the address, which may carry a password, and the body that net/http and the SDK put into their
+// errors.
 func plainError(err error) error {
+	if v := holdfast.Judge(err); v.Status != 0 {
+		return errors.New(said(v))
+	}
 	var u *url.Error
 	if errors.As(err, &u) && u.Err != nil {
 		return u.Err

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
 	"github.com/anthropics/anthropic-sdk-go/v2/option"
@@ -64,12 +65,21 @@ func (c *client) whole(ctx context.Context) (*reply, error) {
 		return nil, notAnAnswer(got, err)
 	}
 	if len(message.Content) == 0 && message.StopReason == "" {
+		if v := holdfast.FromReply(http.StatusOK, c.header, []byte(message.RawJSON()), time.Now()); v.Kind != holdfast.OK && v.Type != "" {
+			return nil, &insideSuccess{v} // an error in the place of an answer
+		}
 		return nil, holdfast.ErrEmpty
 	}
 	r := &reply{message: *message, requestID: c.header.Get("request-id")}
 	r.pending = text(*message)
 	return r, nil
 }
+
+// insideSuccess is an error that came as the body of a 200.
+type insideSuccess struct{ verdict holdfast.Verdict }
+
+func (e *insideSuccess) Error() string             { return said(e.verdict) }
+func (e *insideSuccess) Verdict() holdfast.Verdict { return e.verdict }
 
 // notAnAnswer says of a success that the SDK could not read that it holds no answer: a web page, or nothing at all.
 func notAnAnswer(got *http.Response, err error) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -63,8 +64,16 @@ func (b *savedBook) read() (savedFile, error) {
 	if err != nil {
 		return f, err
 	}
-	if err := json.Unmarshal(text, &f); err != nil {
+	if len(text) == 0 { // as mktemp makes it
+		return f, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields() // another program's file must not be written over
+	if err := d.Decode(&f); err != nil {
 		return f, fmt.Errorf("%s is not a file of saved answers: %w", b.path, err)
+	}
+	if f.Answers == nil || d.More() {
+		return f, fmt.Errorf("%s is not a file of saved answers", b.path)
 	}
 	return f, nil
 }
