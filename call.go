@@ -233,7 +233,7 @@ func (c *Call) stop(now instant, why error) Action {
 	if why != nil && c.trace.sent > 0 {
 		a := c.trace.last()
 		if a.next = GaveUp; why == ErrCancelled {
-			a.next = Stopped
+			a.next = Left
 		}
 	}
 	saved := why != nil && why != ErrCancelled && (c.trace.sent == 0 || c.trace.last().kind().meaning().saved)

@@ -131,8 +131,11 @@ func TestB39_B40_CancelEndsTheWait(t *testing.T) {
 				p := holdfast.Policy{Backoff: holdfast.Backoff{Base: 5 * time.Second}, Dice: top}
 				u := always(failure)
 				start := time.Now()
-				_, _, err := holdfast.Do(ctx, &p, u.ask)
+				_, trace, err := holdfast.Do(ctx, &p, u.ask)
 				wantReason(t, err, holdfast.ErrCancelled)
+				if last := trace.Attempts()[0]; last.Next != holdfast.Left || trace.Outcome() != "cancelled" {
+					t.Errorf("trace: %s", trace.Summary())
+				}
 				if !errors.Is(err, why) || time.Since(start) != 100*time.Millisecond || u.requests() != 1 {
 					t.Errorf("%v after %v and %d requests", err, time.Since(start), u.requests())
 				}

@@ -51,7 +51,9 @@ func Do[T any](ctx context.Context, p *Policy, op func(context.Context) (T, erro
 	}()
 	var answer, none T
 	if ctx.Err() != nil {
-		return none, c.trace, left(ctx, &Error{Reason: ErrCancelled})
+		err := left(ctx, &Error{Reason: ErrCancelled})
+		c.trace.started, c.trace.Reason = readClock(p.Clock), err.Reason
+		return none, c.trace, err
 	}
 	now := readClock(p.Clock)
 	deadline := never
@@ -166,6 +168,9 @@ func pendingOf[T any](answer T) (Pending, bool) {
 	switch reflect.TypeFor[T]().Kind() {
 	case reflect.Pointer, reflect.Interface:
 		p, ok := any(answer).(Pending)
+		if ok && reflect.ValueOf(p).Kind() == reflect.Pointer && reflect.ValueOf(p).IsNil() {
+			return nil, false // nothing that could end
+		}
 		return p, ok
 	}
 	return nil, false

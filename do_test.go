@@ -117,6 +117,9 @@ func TestDoFailsWithoutSending(t *testing.T) {
 		if !errors.Is(err, why) || !errors.Is(err, context.Canceled) || u.requests() != 0 || trace.Sent() != 0 {
 			t.Errorf("%v after %d requests", err, u.requests())
 		}
+		if trace.Reason != holdfast.ErrCancelled || trace.Outcome() != "cancelled" || !trace.Started().Equal(time.Now()) {
+			t.Errorf("trace: %s, started %v", trace.Summary(), trace.Started())
+		}
 		expired, stop := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 		defer stop()
 		_, _, err = holdfast.Do(expired, nil, u.ask)
@@ -351,6 +354,14 @@ func TestPendingAnswerSettlesAtItsEnd(t *testing.T) {
 			t.Errorf("a cut stream is a failure: %v", got)
 		}
 	})
+}
+
+// A nil answer of a type that could be pending is an answer that is over.
+func TestNilPendingAnswer(t *testing.T) {
+	got, trace, err := holdfast.Do(t.Context(), nil, func(context.Context) (*stream, error) { return nil, nil })
+	if got != nil || err != nil || trace.Outcome() != "answered" {
+		t.Errorf("%v, %v, %s", got, err, trace.Summary())
+	}
 }
 
 // 10,000 calls with random faults, cancellations and panics leave no goroutine (the bubble would not end), no ticket,

@@ -106,6 +106,8 @@ const (
 	GaveUp
 	// Stopped: the failure cannot be retried, and was returned as it came.
 	Stopped
+	// Left: the caller went away, during the attempt or the wait after it.
+	Left
 	// Running: the attempt has not ended.
 	Running
 )
@@ -123,6 +125,8 @@ func (n Next) String() string {
 		return "gave up"
 	case Stopped:
 		return "stopped"
+	case Left:
+		return "left"
 	case Running:
 		return "running"
 	}
@@ -202,6 +206,8 @@ func (t *Trace) Outcome() string {
 		return "answered from the saved answer"
 	case t.Source != NoSource:
 		return "answered"
+	case t.Reason == ErrCancelled:
+		return "cancelled"
 	case t.sent == 0 && t.Reason == ErrOpen:
 		return "circuit open, not sent"
 	case t.sent == 0 && t.Reason != nil:
@@ -209,8 +215,6 @@ func (t *Trace) Outcome() string {
 	case t.sent > 0 && t.last().next == Stopped:
 		v := t.verdict()
 		return "stopped, " + v.words()
-	case t.Reason == ErrCancelled:
-		return "cancelled"
 	}
 	return "gave up"
 }

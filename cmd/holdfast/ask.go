@@ -64,7 +64,7 @@ The question "-" is read from stdin.`,
 }
 
 func (o *askOptions) run(ctx context.Context, args []string, s streams) error {
-	question, err := readQuestion(args[0], s.in)
+	question, err := readQuestion(ctx, args[0], s.in)
 	if err != nil {
 		return err
 	}
@@ -76,10 +76,13 @@ func (o *askOptions) run(ctx context.Context, args []string, s streams) error {
 	return a.ask(ctx)
 }
 
-func readQuestion(arg string, stdin io.Reader) (string, error) {
+func readQuestion(ctx context.Context, arg string, stdin io.Reader) (string, error) {
 	question := arg
 	if arg == "-" {
-		text, err := io.ReadAll(io.LimitReader(stdin, maxQuestion+1))
+		text, err := readWhile(ctx, io.LimitReader(stdin, maxQuestion+1))
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
 		if err != nil {
 			return "", badUsage("", "cannot read the question from stdin: %w", err)
 		}
@@ -92,6 +95,25 @@ func readQuestion(arg string, stdin io.Reader) (string, error) {
 		return "", badUsage(`holdfast ask "Why is the sky blue?"`, "the question is empty")
 	}
 	return question, nil
+}
+
+// readWhile reads to the end, or until ctx ends: a terminal's stdin does not know of Ctrl-C, so the reader is left behind.
+func readWhile(ctx context.Context, r io.Reader) ([]byte, error) {
+	type result struct {
+		text []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		text, err := io.ReadAll(r)
+		done <- result{text, err}
+	}()
+	select {
+	case got := <-done:
+		return got.text, got.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // asker carries one question to its end.
