@@ -12,8 +12,8 @@ import (
 // ParsePlan reads a plan from JSON. Fields have the names of Plan and Step in
 // snake case; times are text such as "1.5s" or a number of seconds; retry_after
 // and code may be numbers. Unknown and repeated fields, and values of the wrong
-// kind, are errors that name the line; all of them are reported at once, and
-// with them what Validate finds.
+// kind, are errors that name the line; all of them are reported at once. What
+// Validate finds is reported when there are none.
 func ParsePlan(text []byte) (Plan, error) {
 	p := &parser{text: text, dec: json.NewDecoder(bytes.NewReader(text))}
 	var plan Plan

@@ -72,7 +72,7 @@ func (b *savedBook) read() (savedFile, error) {
 	if err := d.Decode(&f); err != nil {
 		return f, fmt.Errorf("%s is not a file of saved answers: %w", b.path, err)
 	}
-	if f.Answers == nil || d.More() {
+	if text = bytes.TrimSpace(text); text[0] != '{' || d.More() { // null decodes into anything
 		return f, fmt.Errorf("%s is not a file of saved answers", b.path)
 	}
 	return f, nil
