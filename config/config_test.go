@@ -275,3 +275,14 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A key that the environment puts into a wrong place is a mistake that does not show it.
+func TestMistakesHideWhatTheEnvironmentSays(t *testing.T) {
+	t.Setenv("HOLDFAST_TEST_KEY", "sk-ant-CANARY0123456789")
+	for _, text := range []string{"policy: {attempts: \"${HOLDFAST_TEST_KEY}\"}", "policy: {deadline: \"${HOLDFAST_TEST_KEY}\"}", "policy: {backoff: {jitter: \"${HOLDFAST_TEST_KEY}\"}}"} {
+		_, err := config.Parse([]byte(text))
+		if err == nil || strings.Contains(err.Error(), "CANARY") || !strings.Contains(err.Error(), "${HOLDFAST_TEST_KEY}") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

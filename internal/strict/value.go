@@ -85,7 +85,8 @@ func (d *Document) value(n ast.Node, to reflect.Value, path string) {
 		d.entries(n, to, path)
 	case reflect.PointerTo(to.Type()).Implements(textType):
 		if text, ok := d.scalar(n, path, "text"); ok {
-			if err := to.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)); err != nil {
+			err := to.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text))
+			if err != nil && !d.hidden(n, text, path, "one of the words known there") {
 				d.wrongAt(n, path, err.Error())
 			}
 		}
@@ -189,6 +190,20 @@ func (d *Document) scalar(n ast.Node, path, wanted string) (string, bool) {
 	return expanded, true
 }
 
+// hidden reports a mistake in a value that came from the environment, without the value: it may be a key in a wrong
+// place. It reports false for a value that stands in the document.
+func (d *Document) hidden(n ast.Node, text, path, wanted string) bool {
+	raw := n.GetToken().Value
+	if l, ok := n.(*ast.LiteralNode); ok {
+		raw = l.Value.Value
+	}
+	if raw == text {
+		return false
+	}
+	d.wrongAt(n, path, fmt.Sprintf("must be %s, which the value of %s is not", wanted, raw))
+	return true
+}
+
 var wanted = map[reflect.Kind]string{
 	reflect.Int: "a whole number", reflect.Uint64: "a whole number, not negative", reflect.Float64: "a number", reflect.Bool: "true or false", reflect.String: "text",
 }
@@ -209,6 +224,9 @@ func (d *Document) single(n ast.Node, to reflect.Value, path string) {
 		return
 	}
 	if !put(to, text) {
+		if d.hidden(n, text, path, kind) {
+			return
+		}
 		if _, number := strconv.ParseFloat(text, 64); to.Type() == periodType && number == nil {
 			d.wrongAt(n, path, fmt.Sprintf("%s has no unit; write %ss for seconds", text, text))
 			return
