@@ -4,6 +4,22 @@ import "time"
 
 // What a call tells breaker, pace and budget of an attempt, and gives back to them.
 
+// book notes the outcome of an attempt in the trace, and tells it to pace, breaker and observer.
+func (c *Call) book(now instant, v *Verdict, used Tokens) *entry {
+	a := c.trace.last()
+	a.took = now.sub(c.start) - a.after
+	a.verdict = v
+	c.settlePace(now, v, used)
+	ch := c.settleBreaker(now, v)
+	if c.watched() {
+		c.observe(Event{Kind: EventAttempt, Verdict: *v}, now)
+	}
+	if b := c.breaker(); b != nil {
+		c.circuit(now, b, ch)
+	}
+	return a
+}
+
 // pay takes a retry's cost from the budget, before the wait.
 func (c *Call) pay(now instant, k Kind) bool {
 	if c.policy.Budget == nil {
@@ -104,6 +120,11 @@ func (c *Call) settleBreaker(now instant, v *Verdict) (ch change) {
 	if r == Ignore && b.settings.Count == CountCalls && v.retryable() {
 		return ch // the ticket stays out for the next attempt
 	}
+	return c.handBack(now, b, r)
+}
+
+// handBack gives the breaker its ticket back.
+func (c *Call) handBack(now instant, b *Breaker, r Result) change {
 	c.ticketed, c.failed = false, false
 	return b.settle(now, c.ticket, r)
 }
@@ -116,6 +137,6 @@ func (c *Call) settleCalls(now instant, r Result) {
 	if !c.failed {
 		r = Ignore
 	}
-	c.ticketed, c.failed = false, false
-	c.circuit(now, c.breaker(), c.breaker().settle(now, c.ticket, r))
+	b := c.breaker()
+	c.circuit(now, b, c.handBack(now, b, r))
 }

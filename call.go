@@ -211,9 +211,8 @@ func (c *Call) leave(now instant, r Result) Action {
 		a.took = now.sub(c.start) - a.after
 		a.verdict = &Verdict{Kind: Cancelled, Rule: "left"}
 	}
-	if c.ticketed {
-		c.ticketed = false
-		c.circuit(now, c.breaker(), c.breaker().settle(now, c.ticket, r))
+	if b := c.breaker(); c.ticketed {
+		c.circuit(now, b, c.handBack(now, b, r))
 	}
 	return c.stop(now, ErrCancelled)
 }

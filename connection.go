@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/url"
 	"strings"
 	"syscall"
 )
@@ -20,11 +19,6 @@ func connectionLost(err error) bool {
 		}
 	}
 	return mentionsLoss(err.Error())
-}
-
-// retryableURLError tells a request that net/http could not carry from one that it could not even form.
-func retryableURLError(e *url.Error) bool {
-	return e.Timeout() || e.Temporary() || mentionsLoss(e.Err.Error())
 }
 
 // mentionsLoss is for the losses that net/http and its bundled HTTP/2 report as unexported types: their text is all

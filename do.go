@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -216,9 +217,7 @@ func (a *attempt) judge(err error) Verdict {
 	}
 	if a.own.Err() != nil {
 		v := Verdict{Kind: Broken, Silent: true}
-		var known interface{ Verdict() Verdict }
-		if errors.As(err, &known) { // it may know that bytes had come, or that it must not be repeated
-			own := known.Verdict()
+		if own, ok := ownVerdict(err); ok { // it may know that bytes had come, or that it must not be repeated
 			v.Silent, v.NotSent = own.Silent, own.NotSent
 			if own.Kind == Unsafe {
 				v.Kind, v.Was = Unsafe, Broken
@@ -250,12 +249,15 @@ func (a *attempt) handOver(c *Call, pending Pending) Trace {
 	handed := *trace
 	handed.more = slices.Clone(trace.more)
 	caller := a.ctx
-	pending.AtEnd(once(func(used Tokens, err error) {
-		if cancel != nil {
-			defer cancel()
-		}
-		held.finish(readClock(p.Clock), p.verdictAtEnd(caller, err), used)
-	}))
+	var first sync.Once // whichever goroutine ends it
+	pending.AtEnd(func(used Tokens, err error) {
+		first.Do(func() {
+			if cancel != nil {
+				defer cancel()
+			}
+			held.finish(readClock(p.Clock), p.verdictAtEnd(caller, err), used)
+		})
+	})
 	c.over = true // held settles in its place
 	return handed
 }
@@ -282,33 +284,6 @@ func (p *Policy) judgeFailure(err error) Verdict {
 		v.Kind = Broken
 	}
 	return v
-}
-
-// finish settles a pending answer. Whatever became of it, the call is over: what was handed out is never asked for
-// again.
-func (c *Call) finish(now instant, v Verdict, used Tokens) {
-	a := c.trace.last()
-	a.took = now.sub(c.start) - a.after
-	a.verdict = &v
-	c.settlePace(now, &v, used)
-	ch := c.settleBreaker(now, &v)
-	if c.watched() {
-		c.observe(Event{Kind: EventAttempt, Verdict: v}, now)
-	}
-	if b := c.breaker(); b != nil {
-		c.circuit(now, b, ch)
-	}
-	var why error
-	switch v.Kind {
-	case OK:
-		c.settleBudget(now)
-	case Cancelled:
-		why = ErrCancelled
-	default:
-		c.owed = 0
-		a.next = Stopped
-	}
-	c.stop(now, why)
 }
 
 // String returns the target's name.

@@ -29,13 +29,14 @@ func (c *Call) next(now instant) Action {
 				continue
 			}
 		}
-		if b := c.breaker(); b != nil && !c.admitted(now, b) {
-			c.unpace(now)
-			wait, _ := b.peek(now)
-			if c.skip(now, ErrOpen, wait) {
-				return Stop
+		if b := c.breaker(); b != nil {
+			if wait, ok := c.admitted(now, b); !ok {
+				c.unpace(now)
+				if c.skip(now, ErrOpen, wait) {
+					return Stop
+				}
+				continue
 			}
-			continue
 		}
 		return c.send(now)
 	}
@@ -85,17 +86,17 @@ func (c *Call) unpermitted(now instant, wait time.Duration) asked {
 }
 
 // admitted takes the breaker's ticket. A breaker that counts calls lends one ticket for all attempts on the target.
-func (c *Call) admitted(now instant, b *Breaker) bool {
+func (c *Call) admitted(now instant, b *Breaker) (wait time.Duration, ok bool) {
 	if c.ticketed {
 		if b.current(c.ticket) {
-			return true
+			return 0, true
 		}
 		c.ticketed = false // it opened meanwhile
 	}
-	t, _, changed, ok := b.allow(now)
+	t, wait, changed, ok := b.allow(now)
 	c.ticket, c.ticketed = t, ok // before anyone is told, who may panic
 	c.circuit(now, b, changed)
-	return ok
+	return wait, ok
 }
 
 func (c *Call) circuit(now instant, b *Breaker, ch change) {

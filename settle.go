@@ -6,19 +6,9 @@ import "time"
 
 // settle books the outcome with breaker, pace and budget, and decides what comes next.
 func (c *Call) settle(now instant, verdict Verdict, used Tokens) Action {
-	a := c.trace.last()
-	a.took = now.sub(c.start) - a.after
-	v := &verdict // moves to the heap: it is a failure's
-	a.verdict = v
+	a := c.book(now, &verdict, used)
+	v := a.verdict
 	c.hint = v.Wait
-	c.settlePace(now, v, used)
-	ch := c.settleBreaker(now, v)
-	if c.watched() {
-		c.observe(Event{Kind: EventAttempt, Verdict: *v}, now)
-	}
-	if b := c.breaker(); b != nil {
-		c.circuit(now, b, ch)
-	}
 	switch v.Kind {
 	case OK:
 		return c.answered(now, a)
@@ -46,8 +36,7 @@ func (c *Call) succeed(now instant, used Tokens) Action {
 	}
 	c.paced = false
 	if b := c.breaker(); b != nil && c.ticketed {
-		c.ticketed, c.failed = false, false
-		c.circuit(now, b, b.settle(now, c.ticket, Success))
+		c.circuit(now, b, c.handBack(now, b, Success))
 	}
 	if c.watched() {
 		c.observe(Event{Kind: EventAttempt}, now)
@@ -67,6 +56,23 @@ func (c *Call) source() Source {
 		return Fallback
 	}
 	return Live
+}
+
+// finish settles a pending answer. Whatever became of it, the call is over: what was handed out is never asked for
+// again.
+func (c *Call) finish(now instant, v Verdict, used Tokens) {
+	a := c.book(now, &v, used)
+	var why error
+	switch v.Kind {
+	case OK:
+		c.settleBudget(now)
+	case Cancelled:
+		why = ErrCancelled
+	default:
+		c.owed = 0
+		a.next = Stopped
+	}
+	c.stop(now, why)
 }
 
 // verdictReason is why a failure that is not retried ends the call; nil returns the upstream's error as it came.

@@ -151,18 +151,15 @@ var (
 // asked first. An error it does not know is Terminal: what is not known to be safe is not repeated. Nil is OK.
 //
 // Judge cannot know whether a context error came from the caller; [Do] can, and calls it Cancelled only then.
-func Judge(err error) Verdict { return judgeAt(err, time.Now) }
-
-func judgeAt(err error, now func() time.Time) Verdict {
+func Judge(err error) Verdict {
 	if err == nil {
 		return Verdict{}
 	}
 	if p := reflect.ValueOf(err); p.Kind() == reflect.Pointer && p.IsNil() {
 		return Verdict{Kind: Terminal, Rule: "nil-error"} // asking it anything would panic
 	}
-	var own interface{ Verdict() Verdict }
-	if errors.As(err, &own) {
-		return own.Verdict()
+	if own, ok := ownVerdict(err); ok {
+		return own
 	}
 	switch {
 	case errors.Is(err, ErrRefused):
@@ -173,9 +170,18 @@ func judgeAt(err error, now func() time.Time) Verdict {
 		return Verdict{Kind: Broken, Rule: "answer-cut"}
 	}
 	if facts, ok := apiFacts(err); ok {
-		return facts.verdict(now())
+		return facts.verdict(time.Now())
 	}
 	return judgeTransport(err)
+}
+
+// ownVerdict is that of an error which knows it.
+func ownVerdict(err error) (Verdict, bool) {
+	var known interface{ Verdict() Verdict }
+	if !errors.As(err, &known) {
+		return Verdict{}, false
+	}
+	return known.Verdict(), true
 }
 
 // FromReply gives the verdict of a raw HTTP reply: an error status, or a 200 whose JSON body is an error, empty or not
@@ -323,7 +329,7 @@ func judgeTransport(err error) Verdict {
 		return Verdict{Kind: Broken, Silent: true, Rule: "timeout"}
 	case connectionLost(err), errors.As(err, &operation):
 		return Verdict{Kind: Broken, Rule: "connection-lost"}
-	case errors.As(err, &request) && retryableURLError(request):
+	case errors.As(err, &request) && request.Temporary():
 		return Verdict{Kind: Broken, Rule: "connection-lost"}
 	}
 	return Verdict{Kind: Terminal, Rule: "unknown-error"}

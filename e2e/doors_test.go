@@ -122,19 +122,37 @@ func params() anthropic.MessageNewParams {
 	}
 }
 
-func anthropicResult(err error) result {
-	var e *anthropic.Error
-	switch {
-	case err == nil:
+func anthropicClient(client *http.Client, url string, more option.RequestOption) anthropic.Client {
+	return anthropic.NewClient(option.WithAPIKey("sk-test"), option.WithBaseURL(url), option.WithHTTPClient(client), more)
+}
+
+func openaiClient(client *http.Client, url string, more openaioption.RequestOption) openai.Client {
+	return openai.NewClient(openaioption.WithAPIKey("sk-test"), openaioption.WithBaseURL(url+"/v1"), openaioption.WithHTTPClient(client), more)
+}
+
+// resultOf is what an SDK's caller sees: reply takes the response out of that SDK's error, and is nil for other errors.
+func resultOf(err error, reply func() *http.Response) result {
+	if err == nil {
 		return result{status: http.StatusOK}
-	case errors.As(err, &e):
-		return result{status: e.StatusCode, stopped: e.Response.Header.Get("x-should-retry") == "false", err: err}
+	}
+	if resp := reply(); resp != nil {
+		return result{status: resp.StatusCode, stopped: resp.Header.Get("x-should-retry") == "false", err: err}
 	}
 	return result{err: err}
 }
 
+func anthropicResult(err error) result {
+	return resultOf(err, func() *http.Response {
+		var e *anthropic.Error
+		if errors.As(err, &e) {
+			return e.Response
+		}
+		return nil
+	})
+}
+
 func callSDKInDo(ctx context.Context, p *holdfast.Policy, client *http.Client, url string) result {
-	sdk := anthropic.NewClient(option.WithAPIKey("sk-test"), option.WithBaseURL(url), option.WithHTTPClient(client), option.WithMaxRetries(0))
+	sdk := anthropicClient(client, url, option.WithMaxRetries(0))
 	_, _, err := holdfast.Do(ctx, p, func(ctx context.Context) (*anthropic.Message, error) {
 		return sdk.Messages.New(ctx, params())
 	})
@@ -143,13 +161,13 @@ func callSDKInDo(ctx context.Context, p *holdfast.Policy, client *http.Client, u
 
 // The SDKs keep their own retries switched on: the middleware must make them do nothing.
 func callAnthropic(ctx context.Context, p *holdfast.Policy, client *http.Client, url string) result {
-	sdk := anthropic.NewClient(option.WithAPIKey("sk-test"), option.WithBaseURL(url), option.WithHTTPClient(client), option.WithMiddleware(transport.Middleware(p)))
+	sdk := anthropicClient(client, url, option.WithMiddleware(transport.Middleware(p)))
 	_, err := sdk.Messages.New(ctx, params())
 	return anthropicResult(err)
 }
 
 func callAnthropicStream(ctx context.Context, p *holdfast.Policy, client *http.Client, url string) result {
-	sdk := anthropic.NewClient(option.WithAPIKey("sk-test"), option.WithBaseURL(url), option.WithHTTPClient(client), option.WithMiddleware(transport.Middleware(p)))
+	sdk := anthropicClient(client, url, option.WithMiddleware(transport.Middleware(p)))
 	stream := sdk.Messages.NewStreaming(ctx, params())
 	defer stream.Close()
 	var message anthropic.Message
@@ -173,28 +191,26 @@ func callAnthropic1(ctx context.Context, p *holdfast.Policy, client *http.Client
 		Model: "claude-sonnet-5-5", MaxTokens: 100,
 		Messages: []anthropic1.MessageParam{anthropic1.NewUserMessage(anthropic1.NewTextBlock(prompt))},
 	})
-	var e *anthropic1.Error
-	switch {
-	case err == nil:
-		return result{status: http.StatusOK}
-	case errors.As(err, &e):
-		return result{status: e.StatusCode, stopped: e.Response.Header.Get("x-should-retry") == "false", err: err}
-	}
-	return result{err: err}
+	return resultOf(err, func() *http.Response {
+		var e *anthropic1.Error
+		if errors.As(err, &e) {
+			return e.Response
+		}
+		return nil
+	})
 }
 
 func callOpenAI(ctx context.Context, p *holdfast.Policy, client *http.Client, url string) result {
-	sdk := openai.NewClient(openaioption.WithAPIKey("sk-test"), openaioption.WithBaseURL(url+"/v1"), openaioption.WithHTTPClient(client), openaioption.WithMiddleware(transport.Middleware(p)))
+	sdk := openaiClient(client, url, openaioption.WithMiddleware(transport.Middleware(p)))
 	_, err := sdk.Chat.Completions.New(ctx, openai.ChatCompletionNewParams{
 		Model:    "gpt-5.1",
 		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(prompt)},
 	})
-	var e *openai.Error
-	switch {
-	case err == nil:
-		return result{status: http.StatusOK}
-	case errors.As(err, &e):
-		return result{status: e.StatusCode, stopped: e.Response.Header.Get("x-should-retry") == "false", err: err}
-	}
-	return result{err: err}
+	return resultOf(err, func() *http.Response {
+		var e *openai.Error
+		if errors.As(err, &e) {
+			return e.Response
+		}
+		return nil
+	})
 }

@@ -9,7 +9,6 @@ import (
 	"holdfast/internal/testnet"
 	"holdfast/standin"
 
-	"github.com/anthropics/anthropic-sdk-go/v2"
 	"github.com/anthropics/anthropic-sdk-go/v2/option"
 	"github.com/openai/openai-go/v3"
 	openaioption "github.com/openai/openai-go/v3/option"
@@ -36,12 +35,12 @@ func TestErrorsOfTheSDKs(t *testing.T) {
 		server := net.Serve(t, "api.test:80", standin.New(standin.Plan{Steps: []standin.Step{c.step}}))
 		for sdk, call := range map[string]func() error{
 			"anthropic": func() error {
-				client := anthropic.NewClient(option.WithAPIKey("sk-test"), option.WithBaseURL(server.URL), option.WithHTTPClient(net.Client()), option.WithMaxRetries(0))
+				client := anthropicClient(net.Client(), server.URL, option.WithMaxRetries(0))
 				_, err := client.Messages.New(t.Context(), params())
 				return err
 			},
 			"openai": func() error {
-				client := openai.NewClient(openaioption.WithAPIKey("sk-test"), openaioption.WithBaseURL(server.URL+"/v1"), openaioption.WithHTTPClient(net.Client()), openaioption.WithMaxRetries(0))
+				client := openaiClient(net.Client(), server.URL, openaioption.WithMaxRetries(0))
 				_, err := client.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{Model: "m", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(prompt)}})
 				return err
 			},
@@ -70,7 +69,7 @@ func TestErrorEventsOfTheSDKs(t *testing.T) {
 			at.Kind, at.Status, at.Times = standin.Error, status, -1
 			net := testnet.New()
 			server := net.Serve(t, "api.test:80", standin.New(standin.Plan{Steps: []standin.Step{at}}))
-			client := anthropic.NewClient(option.WithAPIKey("sk-test"), option.WithBaseURL(server.URL), option.WithHTTPClient(net.Client()), option.WithMaxRetries(0))
+			client := anthropicClient(net.Client(), server.URL, option.WithMaxRetries(0))
 			stream := client.Messages.NewStreaming(t.Context(), params())
 			for stream.Next() {
 			}

@@ -66,7 +66,7 @@ func streamTransport(ctx context.Context, p *holdfast.Policy, client *http.Clien
 }
 
 func streamAnthropic(ctx context.Context, p *holdfast.Policy, client *http.Client, url string) (s streamed) {
-	sdk := anthropic.NewClient(option.WithAPIKey("sk-test"), option.WithBaseURL(url), option.WithHTTPClient(client), option.WithMiddleware(transport.Middleware(p)))
+	sdk := anthropicClient(client, url, option.WithMiddleware(transport.Middleware(p)))
 	stream := sdk.Messages.NewStreaming(ctx, params())
 	defer stream.Close()
 	s.status = http.StatusOK
@@ -85,7 +85,7 @@ func streamAnthropic(ctx context.Context, p *holdfast.Policy, client *http.Clien
 }
 
 func streamOpenAI(ctx context.Context, p *holdfast.Policy, client *http.Client, url string) (s streamed) {
-	sdk := openai.NewClient(openaioption.WithAPIKey("sk-test"), openaioption.WithBaseURL(url+"/v1"), openaioption.WithHTTPClient(client), openaioption.WithMiddleware(transport.Middleware(p)))
+	sdk := openaiClient(client, url, openaioption.WithMiddleware(transport.Middleware(p)))
 	stream := sdk.Chat.Completions.NewStreaming(ctx, openai.ChatCompletionNewParams{
 		Model:    "gpt-5.1",
 		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(prompt)},
