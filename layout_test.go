@@ -47,15 +47,20 @@ var floors = map[string]floor{
 	"transport":        {below: slices.Concat(internals, []string{"."})},
 	"saved":            {below: slices.Concat(internals, []string{"."})},
 	"once":             {below: slices.Concat(internals, []string{"."})},
-	"standin":          {below: slices.Concat(internals, []string{"internal/strict"}), outside: yaml}, // a judge shares no policy with what it judges
-	"turn":             {below: rooms, outside: sdks},
-	"gateway":          {below: slices.Concat(rooms, []string{"turn"})},
-	"bulk":             {below: slices.Concat(rooms, []string{"turn"}), outside: []string{"github.com/riverqueue/", "github.com/jackc/pgx/", "modernc.org/sqlite"}},
-	"drill":            {below: slices.Concat(rooms, []string{"internal/strict", "turn", "standin"}), outside: slices.Concat(yaml, []string{"gonum.org/v1/gonum", "github.com/guptarohit/asciigraph"})},
-	"config":           {below: doors, outside: slices.Concat(yaml, []string{"github.com/invopop/jsonschema"})},
-	"telemetry":        {below: doors, outside: []string{"github.com/prometheus/", "go.opentelemetry.io/"}},
-	"cmd/holdfast":     {below: slices.Concat(doors, []string{"config", "telemetry"}), outside: []string{""}},
-	"e2e":              {below: slices.Concat(doors, []string{"config", "telemetry"}), outside: []string{""}},
+	"standin": {below: slices.Concat(internals, []string{"internal/strict", "standin/internal/request", "standin/internal/answer", "standin/internal/resource", "standin/internal/tape"}),
+		outside: slices.Concat(yaml, []string{"github.com/invopop/jsonschema"})}, // a judge shares no policy with what it judges
+	"standin/internal/request":  {below: internals},
+	"standin/internal/answer":   {below: slices.Concat(internals, []string{"standin/internal/request"})},
+	"standin/internal/resource": {below: slices.Concat(internals, []string{"standin/internal/request", "standin/internal/answer"})},
+	"standin/internal/tape":     {below: internals},
+	"turn":                      {below: rooms, outside: sdks},
+	"gateway":                   {below: slices.Concat(rooms, []string{"turn"})},
+	"bulk":                      {below: slices.Concat(rooms, []string{"turn"}), outside: []string{"github.com/riverqueue/", "github.com/jackc/pgx/", "modernc.org/sqlite"}},
+	"drill":                     {below: slices.Concat(rooms, []string{"internal/strict", "turn", "standin"}), outside: slices.Concat(yaml, []string{"gonum.org/v1/gonum", "github.com/guptarohit/asciigraph"})},
+	"config":                    {below: doors, outside: slices.Concat(yaml, []string{"github.com/invopop/jsonschema"})},
+	"telemetry":                 {below: doors, outside: []string{"github.com/prometheus/", "go.opentelemetry.io/"}},
+	"cmd/holdfast":              {below: slices.Concat(doors, []string{"config", "telemetry"}), outside: []string{""}},
+	"e2e":                       {below: slices.Concat(doors, []string{"config", "telemetry"}), outside: []string{""}},
 }
 
 // bare are the packages whose tests too use the standard library alone: go mod tidy counts them for whoever imports the

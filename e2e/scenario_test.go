@@ -53,7 +53,7 @@ var scenarios = []scenario{
 	{"413 in HTML", failing(forEver, standin.Step{Status: 413, Body: "<html>too large</html>", ContentType: "text/html"}), holdfast.Policy{}, 1, nil, 413, false},
 
 	{"B01 429 with retry-after 90", failing(1, standin.Step{Status: 429, RetryAfter: "90"}), holdfast.Policy{}, 1, nil, 429, false},
-	{"B02 429 with retry-after-ms 1800000", failing(1, standin.Step{Status: 429, Header: map[string]string{"retry-after-ms": "1800000"}}), holdfast.Policy{}, 1, nil, 429, false},
+	{"B02 429 with retry-after-ms 1800000", failing(1, standin.Step{Status: 429, Header: standin.Header{"retry-after-ms": {"1800000"}}}), holdfast.Policy{}, 1, nil, 429, false},
 	{"B04 429 with retry-after soonish", failing(3, standin.Step{Status: 429, RetryAfter: "soonish"}), holdfast.Policy{}, 4, []time.Duration{half, second, 2 * second}, 200, false},
 	{"B05 429 with a negative retry-after", failing(1, standin.Step{Status: 429, RetryAfter: "-5"}), holdfast.Policy{}, 2, []time.Duration{half}, 200, false},
 	{"B05 429 with retry-after 3.5", failing(1, standin.Step{Status: 429, RetryAfter: "3.5"}), holdfast.Policy{}, 2, []time.Duration{4 * second}, 200, false},
@@ -65,16 +65,16 @@ var scenarios = []scenario{
 	{"B10 524 with retry-after 20", failing(1, standin.Step{Status: 524, RetryAfter: "20"}), holdfast.Policy{}, 2, []time.Duration{20*second + half}, 200, false},
 	{"B10 503 with a date in the past", failing(1, standin.Step{Status: 503, RetryAfter: "Fri, 31 Dec 1999 23:59:00 GMT"}), holdfast.Policy{}, 2, []time.Duration{half}, 200, false},
 	{"B10 502 with error.retry_after", failing(1, standin.Step{Status: 502, Body: `{"error":{"type":"api_error","message":"x","retry_after":7}}`}), holdfast.Policy{}, 2, []time.Duration{7*second + half}, 200, false},
-	{"B11 429 with an exhausted bucket", failing(1, standin.Step{Status: 429, Header: map[string]string{
-		"anthropic-ratelimit-requests-remaining": "0", "anthropic-ratelimit-requests-reset": "2000-01-01T00:00:20Z",
-		"anthropic-ratelimit-tokens-remaining": "16000", "anthropic-ratelimit-tokens-reset": "2000-01-01T00:01:00Z",
+	{"B11 429 with an exhausted bucket", failing(1, standin.Step{Status: 429, Header: standin.Header{
+		"anthropic-ratelimit-requests-remaining": {"0"}, "anthropic-ratelimit-requests-reset": {"2000-01-01T00:00:20Z"},
+		"anthropic-ratelimit-tokens-remaining": {"16000"}, "anthropic-ratelimit-tokens-reset": {"2000-01-01T00:01:00Z"},
 	}}), holdfast.Policy{}, 2, []time.Duration{20*second + half}, 200, false},
-	{"B13 429 with a reset in the past", failing(1, standin.Step{Status: 429, Header: map[string]string{"x-ratelimit-reset": "946684795"}}), holdfast.Policy{}, 2, []time.Duration{half}, 200, false},
-	{"B14 429 from a clock that runs 30 s behind", failing(1, standin.Step{Status: 429, Header: map[string]string{
-		"date": "Fri, 31 Dec 1999 23:59:30 GMT", "anthropic-ratelimit-requests-remaining": "0", "anthropic-ratelimit-requests-reset": "1999-12-31T23:59:40Z",
+	{"B13 429 with a reset in the past", failing(1, standin.Step{Status: 429, Header: standin.Header{"x-ratelimit-reset": {"946684795"}}}), holdfast.Policy{}, 2, []time.Duration{half}, 200, false},
+	{"B14 429 from a clock that runs 30 s behind", failing(1, standin.Step{Status: 429, Header: standin.Header{
+		"date": {"Fri, 31 Dec 1999 23:59:30 GMT"}, "anthropic-ratelimit-requests-remaining": {"0"}, "anthropic-ratelimit-requests-reset": {"1999-12-31T23:59:40Z"},
 	}}), holdfast.Policy{}, 2, []time.Duration{10*second + half}, 200, false},
-	{"B14 429 from a clock that runs 30 s ahead", failing(1, standin.Step{Status: 429, Header: map[string]string{
-		"date": "Sat, 01 Jan 2000 00:00:30 GMT", "anthropic-ratelimit-requests-remaining": "0", "anthropic-ratelimit-requests-reset": "2000-01-01T00:00:40Z",
+	{"B14 429 from a clock that runs 30 s ahead", failing(1, standin.Step{Status: 429, Header: standin.Header{
+		"date": {"Sat, 01 Jan 2000 00:00:30 GMT"}, "anthropic-ratelimit-requests-remaining": {"0"}, "anthropic-ratelimit-requests-reset": {"2000-01-01T00:00:40Z"},
 	}}), holdfast.Policy{}, 2, []time.Duration{10*second + half}, 200, false},
 
 	{"B17 429 of a spent balance", failing(forEver, standin.Step{Status: 429, Body: `{"error":{"type":"insufficient_quota","code":"credit_balance_exhausted","message":"x"}}`}), holdfast.Policy{}, 1, nil, 429, false},
@@ -83,10 +83,10 @@ var scenarios = []scenario{
 	{"402", failing(forEver, standin.Step{Status: 402}), holdfast.Policy{}, 1, nil, 402, false},
 	{"B18 429 worded like a spent allowance", failing(1, standin.Step{Status: 429, Body: `{"status":429,"error":"INSUFFICIENT QUOTA","message":"too many concurrent requests"}`}), holdfast.Policy{}, 2, []time.Duration{half}, 200, false},
 	{"B20 429 with a delay of days", failing(forEver, standin.Step{Status: 429, RetryAfter: "1382400", Message: "monthly usage limit"}), holdfast.Policy{}, 1, nil, 429, false},
-	{"B23 429 that speaks of too many tokens", failing(1, standin.Step{Status: 429, Body: `{"message":"Too many tokens, please wait before trying again"}`, Header: map[string]string{"x-amzn-errortype": "ThrottlingException"}}), holdfast.Policy{}, 2, []time.Duration{half}, 200, false},
+	{"B23 429 that speaks of too many tokens", failing(1, standin.Step{Status: 429, Body: `{"message":"Too many tokens, please wait before trying again"}`, Header: standin.Header{"x-amzn-errortype": {"ThrottlingException"}}}), holdfast.Policy{}, 2, []time.Duration{half}, 200, false},
 	{"B24 400 of a prompt too long", failing(forEver, standin.Step{Status: 400, Body: `{"error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"x"}}`}), holdfast.Policy{}, 1, nil, 400, false},
-	{"529 that says false", failing(forEver, standin.Step{Status: 529, Header: map[string]string{"x-should-retry": "false"}}), holdfast.Policy{}, 1, nil, 529, false},
-	{"400 that says true", failing(1, standin.Step{Status: 400, Header: map[string]string{"x-should-retry": "true"}}), holdfast.Policy{}, 2, []time.Duration{half}, 200, false},
+	{"529 that says false", failing(forEver, standin.Step{Status: 529, Header: standin.Header{"x-should-retry": {"false"}}}), holdfast.Policy{}, 1, nil, 529, false},
+	{"400 that says true", failing(1, standin.Step{Status: 400, Header: standin.Header{"x-should-retry": {"true"}}}), holdfast.Policy{}, 2, []time.Duration{half}, 200, false},
 
 	{"B42 a wait beyond the deadline", failing(forEver, standin.Step{Status: 503, RetryAfter: "10"}), holdfast.Policy{Deadline: second}, 1, nil, 503, false},
 	{"B59 reset after the request was read", []standin.Step{{Kind: standin.Reset}}, holdfast.Policy{}, 2, []time.Duration{half}, 200, false},

@@ -162,16 +162,16 @@ func TestStatusFourWays(t *testing.T) {
 // A cut four ways at each place of a stream: before content it is asked for again, after content it is visible, and
 // once the stop reason has come it is whole (B60, B63, B64, B146, B147).
 func TestCutsFourWays(t *testing.T) {
-	for _, how := range []standin.Ending{standin.Clean, standin.Chunk, standin.RST, standin.Stall} {
+	for _, how := range []standin.Ending{standin.Clean, standin.Chunk, standin.RST, standin.Silence} {
 		for name, step := range map[string]standin.Step{
 			"after headers":      {At: standin.First},
 			"after the preamble": {At: standin.Preamble},
 			"mid text":           {After: 3},
-			"mid frame":          {After: 3, Torn: true},
+			"mid frame":          {After: 3, Torn: standin.TornFrame},
 			"after stop reason":  {At: standin.Stop},
-			"in the last frame":  {At: standin.Stop, Torn: true},
-			"in the first frame": {At: standin.First, Torn: true},
-			"in the first words": {At: standin.Preamble, Torn: true},
+			"in the last frame":  {At: standin.Stop, Torn: standin.TornFrame},
+			"in the first frame": {At: standin.First, Torn: standin.TornFrame},
+			"in the first words": {At: standin.Preamble, Torn: standin.TornFrame},
 		} {
 			step.Kind, step.How = standin.Cut, how
 			for _, d := range streamDoors {

@@ -102,8 +102,8 @@ func TestStreamEndsWhereAndHowTheStepSays(t *testing.T) {
 		{"B60 clean cut after two", standin.Step{Kind: standin.Cut, After: 2}, list(start3, delta, delta), nil},
 		{"B60 no last chunk after two", standin.Step{Kind: standin.Cut, After: 2, How: standin.Chunk}, list(start3, delta, delta), io.ErrUnexpectedEOF},
 		{"answer grows to the cut", standin.Step{Kind: standin.Cut, After: 4}, list(start3, delta, delta, delta, delta), nil},
-		{"cut in a word", standin.Step{Kind: standin.Cut, After: 1, Torn: true}, list(start3, delta, delta+" (torn)"), nil},
-		{"B64 torn last frame", standin.Step{Kind: standin.Cut, At: standin.Stop, Torn: true}, list(start3, delta, delta, delta, end3[:2], "message_stop (torn)"), nil},
+		{"cut in a word", standin.Step{Kind: standin.Cut, After: 1, Torn: standin.TornFrame}, list(start3, delta, delta+" (torn)"), nil},
+		{"B64 torn last frame", standin.Step{Kind: standin.Cut, At: standin.Stop, Torn: standin.TornFrame}, list(start3, delta, delta, delta, end3[:2], "message_stop (torn)"), nil},
 		{"error first", standin.Step{Kind: standin.Error, At: standin.First}, list("error"), nil},
 		{"B93 error after the preamble", standin.Step{Kind: standin.Error}, list(start3, "error"), nil},
 		{"B66 error after one", standin.Step{Kind: standin.Error, After: 1}, list(start3, delta, "error"), nil},
@@ -241,7 +241,7 @@ func TestStallAndDelayAndGapTakeTheirTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plan := standin.Plan{Reply: "one two three", Steps: []standin.Step{
 			{Delay: 3 * time.Second, Gap: 250 * time.Millisecond},
-			{Kind: standin.Cut, How: standin.Stall, After: 2},
+			{Kind: standin.Cut, How: standin.Silence, After: 2},
 		}}
 		s, c, url := serve(t, plan)
 		began := time.Now()
@@ -268,7 +268,7 @@ func TestRepliesThatAreNoAnswers(t *testing.T) {
 		plan := standin.Plan{Steps: []standin.Step{
 			{Kind: standin.Empty},
 			{Kind: standin.HTML},
-			{Kind: standin.HTTP, Status: 413, Body: "<html>too big</html>", ContentType: "text/html", Header: map[string]string{"server": "edge"}},
+			{Kind: standin.HTTP, Status: 413, Body: "<html>too big</html>", ContentType: "text/html", Header: standin.Header{"server": {"edge"}}},
 			{Kind: standin.HTTP, Status: 429, RetryAfter: "Fri, 31 Dec 1999 23:59:59 GMT"},
 			{Kind: standin.HTTP, Status: 200, Body: `{"content":[]}`},
 			{Kind: standin.HTTP, Status: 204, Body: "dropped"},
@@ -353,7 +353,7 @@ func TestRequestsThatTheAPIRefusesUseNoStep(t *testing.T) {
 }
 
 func TestCloseEndsWhatWaits(t *testing.T) {
-	for name, step := range map[string]standin.Step{"delay": {Delay: time.Hour}, "timeout": {Kind: standin.Timeout}, "stall": {Kind: standin.Cut, How: standin.Stall}} {
+	for name, step := range map[string]standin.Step{"delay": {Delay: time.Hour}, "timeout": {Kind: standin.Timeout}, "stall": {Kind: standin.Cut, How: standin.Silence}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, c, url := serve(t, standin.Plan{Steps: []standin.Step{step}})

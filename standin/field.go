@@ -35,7 +35,7 @@ func (s *Step) fields() []field {
 		{"at", s.At != "", &s.At},
 		{"after", s.After != 0, &s.After},
 		{"how", s.How != "", &s.How},
-		{"torn", s.Torn, &s.Torn},
+		{"torn", s.Torn != "", &s.Torn},
 		{"gap", s.Gap != 0, (*duration)(&s.Gap)},
 	}
 }

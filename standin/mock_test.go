@@ -63,8 +63,8 @@ func TestB178_StreamComesEventByEvent(t *testing.T) {
 // B179: a bridge that lost its upstream sent the done marker. The stand-in can show every end, and none of the early ones
 // carries a terminal event.
 func TestB179_BothEndsAreHonest(t *testing.T) {
-	for _, how := range []standin.Ending{standin.Clean, standin.Chunk, standin.RST, standin.Stall} {
-		for _, torn := range []bool{false, true} {
+	for _, how := range []standin.Ending{standin.Clean, standin.Chunk, standin.RST, standin.Silence} {
+		for _, torn := range []standin.Tear{"", standin.TornFrame} {
 			t.Run(fmt.Sprintf("%s torn=%v", how, torn), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s, c, url := serve(t, standin.Plan{Steps: []standin.Step{{Kind: standin.Cut, How: how, After: 3, Torn: torn, Gap: time.Second}}})

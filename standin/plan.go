@@ -2,119 +2,147 @@ package standin
 
 import "time"
 
-// Kind is the noun of a fault. The package comment describes each.
-type Kind string
-
-// The kinds a Step can have. The zero value means ok.
-const (
-	OK         Kind = "ok"
-	HTTP       Kind = "http"
-	Refusal    Kind = "refusal"
-	Truncation Kind = "truncation"
-	Timeout    Kind = "timeout"
-	Reset      Kind = "reset"
-	Cut        Kind = "cut"
-	Error      Kind = "error"
-	Empty      Kind = "empty"
-	HTML       Kind = "html"
-)
-
-// rejected is what the journal says of a request that the API itself would
-// refuse. It uses up no step.
-const rejected Kind = "rejected"
-
-// Stage is a place in a stream.
-type Stage string
-
-const (
-	// First is before the first event, after the headers.
-	First Stage = "first"
-	// Preamble is before the first content event.
-	Preamble Stage = "preamble"
-	// Content is behind Step.After content events.
-	Content Stage = "content"
-	// Stop is behind the stop reason, before the event that ends the stream.
-	Stop Stage = "stop"
-)
-
-// Ending is the way in which a cut ends a reply.
-type Ending string
-
-const (
-	// Clean ends the body properly, as if it were complete.
-	Clean Ending = "clean"
-	// Chunk closes the connection without the last chunk.
-	Chunk Ending = "chunk"
-	// RST resets the connection. What the client has not read yet may be lost.
-	RST Ending = "rst"
-	// Stall sends nothing more and keeps the connection open until the client leaves.
-	Stall Ending = "stall"
-)
-
 // Plan is what a Server plays. The zero value answers everything.
+//
+// A request meets its parts in this order: Limits, when a bucket is empty; then
+// the first of Rules that matches it, the job it belongs to, or Steps; and when
+// what these give is a plain answer, the first incident of Timeline that is on
+// and hits it.
 type Plan struct {
-	// Steps are played in order, one for each request that belongs to no job.
-	// When they are used up, requests get the answer.
-	Steps []Step
-	// Jobs holds steps of their own for the requests whose prompt text contains
-	// the key; of several keys the longest counts, of equally long ones the
-	// first in the alphabet. Each job keeps its own place in its steps.
-	Jobs map[string][]Step
+	// Seed decides every draw together with the job and the attempt. Two runs
+	// with one seed see the same faults per job, however many clients work in
+	// parallel; another seed gives other draws. 0 is a seed like any other.
+	Seed uint64 `yaml:"seed"`
+	// Rules are asked in order; the first whose Match fits the request decides its step.
+	Rules []Rule `yaml:"rules"`
+	// Jobs holds steps for the requests whose prompt text contains the key; of
+	// several keys the longest counts, of equally long ones the first in the
+	// alphabet. Each job keeps its own place in its steps.
+	Jobs map[string][]Step `yaml:"jobs"`
+	// Steps are played in order, one for each request that no rule matches and
+	// that belongs to no job. When they are used up, requests get the answer.
+	Steps []Step `yaml:"steps"`
+	// Timeline is a list of incidents by time since New or the last Reset.
+	Timeline []Incident `yaml:"timeline"`
+	// Limits are the rate limits. nil: none, and no rate-limit headers.
+	Limits *Limits `yaml:"limits"`
+	// Latency is how long answers take. The zero value answers at once.
+	Latency Latency `yaml:"latency"`
 	// Reply is the text of every answer. Default: a short sentence.
-	Reply string
+	Reply string `yaml:"reply"`
 	// BadKeys are the API keys that get a 401. Default: "bad". Any other key is
 	// good; a missing one is a 401 as well.
-	BadKeys []string
+	BadKeys []string `yaml:"bad_keys"`
 }
 
-// Step is one fault, or one good answer. Which fields a Kind takes is in the
-// table that Faults returns; Validate refuses the others.
-type Step struct {
-	// Kind is the fault. Default: ok.
-	Kind Kind
-	// Times is how many requests in a row the step is for. 0 means one;
-	// negative means all that follow.
-	Times int
-	// Delay is the time from the request to the first byte of the reply, as if it
-	// waited in a queue: nothing is billed before. 0 means none.
-	Delay time.Duration
+// Rule gives steps to the requests that match.
+type Rule struct {
+	// Name stands in the journal. Default: rules[i].
+	Name string `yaml:"name"`
+	// Match says which requests. The zero value matches all.
+	Match Match `yaml:"match"`
+	// Share is the part of the matched requests that the steps are for, drawn by
+	// seed, job and attempt: 0.1 is one in ten. The others go on to the next
+	// rule. 0 means 1; below 0 and above 1 are mistakes.
+	Share float64 `yaml:"share"`
+	// Per says whose place in the steps it is: PerRule (default) has one place
+	// for all requests, in order of arrival; PerJob plays the steps to each job
+	// from their beginning, so that the order of arrival makes no difference.
+	Per Per `yaml:"per"`
+	// Steps are played in order.
+	Steps []Step `yaml:"steps"`
+	// Then is the step of all requests after Steps. The zero value is the answer.
+	Then Step `yaml:"then"`
+}
 
-	// Status is the HTTP status, 200 to 599, of an http step, which needs one,
-	// and the status that stands for the type of an error step. Default there: 529.
-	Status int
-	// RetryAfter is the value of the retry-after header, sent as it is. Default: no header.
-	RetryAfter string
-	// Header holds further headers of the reply.
-	Header map[string]string
-	// RequestID replaces the request id, which is counted otherwise.
-	RequestID string
-	// Type is the error.type. Default: the one of Status.
-	Type string
-	// Code is error.details.error_code, in the OpenAI dialect error.code. Default: none.
-	Code string
-	// Message is error.message. Default: a sentence for the status.
-	Message string
-	// Body replaces the whole error body when it or ContentType is set.
-	Body string
-	// ContentType belongs to Body. Default: application/json.
-	ContentType string
+// Per is whose place in a list of steps is kept.
+type Per string
 
-	// Category and Explanation are the stop_details of a refusal. Default: null.
-	Category    string
-	Explanation string
+// The ways to keep a place.
+const (
+	PerRule Per = "rule"
+	PerJob  Per = "job"
+)
 
-	// At is where in a stream the fault happens. Default: Content when After is
-	// above 0, else Preamble.
-	At Stage
-	// After is the number of content events before the fault. An answer that is
-	// too short for it is repeated until it is long enough.
-	After int
-	// How is the way a cut ends the reply. Default: clean.
-	How Ending
-	// Torn sends the first part of the next event before a cut, up to the middle of its data.
-	Torn bool
-	// Gap is the time before every content event but the first. 0 means none.
-	Gap time.Duration
+// Match is a condition on a request. Every field that is set must fit. Globs
+// know * for any run of characters and ? for one; all else is literal.
+type Match struct {
+	// Path is a glob for the URL path without a base path: "/v1/messages*".
+	Path string `yaml:"path"`
+	// Model is a glob for the model asked for: "claude-haiku-*".
+	Model string `yaml:"model"`
+	// Header holds globs for header values. A header that is absent matches none.
+	Header map[string]string `yaml:"header"`
+	// Text is contained in the prompt, system text and tool results included.
+	Text string `yaml:"text"`
+	// CustomID is a glob for the custom id of an item of a batch, or the header
+	// x-custom-id of any other request.
+	CustomID string `yaml:"custom_id"`
+	// Nth counts the requests that fit all the rest of this Match, from 1.
+	Nth Span `yaml:"nth"`
+	// Attempt is the number in the header x-stainless-retry-count, which the SDKs
+	// count from 0. nil: any. A request without the header has the number 0.
+	Attempt *int `yaml:"attempt"`
+	// Stream is whether an event stream was asked for. nil: either.
+	Stream *bool `yaml:"stream"`
+}
+
+// Span is a range of counts. The zero value is every count. In a document it is
+// a number "3", a range "3-5", an open range "3-", or "/10" for every tenth.
+type Span struct {
+	// From and To are the first and last count. 0: no bound.
+	From, To int
+	// Every takes one in so many, the tenth, twentieth and so on with 10. 0: all.
+	Every int
+}
+
+// Incident is a stretch of the timeline.
+type Incident struct {
+	// Name stands in the journal. Default: timeline[i].
+	Name string `yaml:"name"`
+	// From and To bound it: it is on from From until just before To. To 0 means
+	// for ever.
+	From time.Duration `yaml:"from"`
+	To   time.Duration `yaml:"to"`
+	// Match says which requests it hits. Nth counts within the incident.
+	Match Match `yaml:"match"`
+	// Share is the part of the requests that get Step, drawn by seed, job and
+	// attempt. Default: all of them.
+	Share Ramp `yaml:"share"`
+	// Step is what they get. The zero value is the answer, for an incident that
+	// changes only limits or latency.
+	Step Step `yaml:"step"`
+	// Limits replace those of the plan while the incident is on. nil: no change.
+	Limits *Limits `yaml:"limits"`
+	// Latency replaces that of the plan while the incident is on. nil: no change.
+	Latency *Latency `yaml:"latency"`
+}
+
+// Ramp is a share that goes evenly from one value to another over an incident.
+// The zero value is a share of 1. In a document it is a number, or {from, to}.
+type Ramp struct {
+	// From and To are between 0 and 1. An incident without an end stays at From.
+	From, To float64
+}
+
+// Latency is how long an answer takes to come.
+type Latency struct {
+	// FirstToken is the time from the request to the first content event, or to
+	// the headers of an answer that is not a stream.
+	FirstToken Spread `yaml:"first_token"`
+	// PerToken is the time each further content event takes; an answer that is
+	// not a stream takes the sum before its headers.
+	PerToken Spread `yaml:"per_token"`
+}
+
+// Spread is a time that is drawn, by seed, job and attempt. The zero value is
+// no time. In a document it is a time for a constant one, {min, max} for an even
+// spread, or {median, p99} for a log-normal one, which is how API latencies look.
+type Spread struct {
+	// Min and Max bound an even spread; equal bounds make it constant.
+	Min, Max time.Duration
+	// Median and P99 are the points that half and 99 % of the draws stay below.
+	Median, P99 time.Duration
 }
 
 // Failing returns the plan of a server that fails n times with the status and
@@ -125,24 +153,4 @@ func Failing(n, status int, retryAfter string) Plan {
 		return Plan{}
 	}
 	return Plan{Steps: []Step{{Kind: HTTP, Times: n, Status: status, RetryAfter: retryAfter}}}
-}
-
-// withDefaults returns the step with every default of its kind filled in.
-func (s Step) withDefaults() Step {
-	if s.Kind == "" {
-		s.Kind = OK
-	}
-	if s.Kind == Error && s.Status == 0 {
-		s.Status = 529
-	}
-	if s.At == "" {
-		s.At = Preamble
-		if s.After > 0 {
-			s.At = Content
-		}
-	}
-	if s.How == "" {
-		s.How = Clean
-	}
-	return s
 }

@@ -19,7 +19,7 @@ func TestPlanIsReadFromJSON(t *testing.T) {
 		"steps": [{"kind": "http", "times": -1, "status": 429, "retry_after": 2.50, "code": 17, "header": {"x-a": "b"}}],
 		"jobs": {
 			"SHP-1": [],
-			"SHP-2": [{"kind": "cut", "after": 3, "how": "rst", "torn": true, "gap": 0.25}, {"delay": "1m"}, {"kind": "refusal", "category": "cyber"}]
+			"SHP-2": [{"kind": "cut", "after": 3, "how": "rst", "torn": "frame", "gap": 0.25}, {"delay": "1m"}, {"kind": "refusal", "category": "cyber"}]
 		}
 	}`))
 	if err != nil {
@@ -27,9 +27,9 @@ func TestPlanIsReadFromJSON(t *testing.T) {
 	}
 	want := standin.Plan{
 		Reply: "fine", BadKeys: []string{"old"},
-		Steps: []standin.Step{{Kind: standin.HTTP, Times: -1, Status: 429, RetryAfter: "2.50", Code: "17", Header: map[string]string{"x-a": "b"}}},
+		Steps: []standin.Step{{Kind: standin.HTTP, Times: -1, Status: 429, RetryAfter: "2.50", Code: "17", Header: standin.Header{"x-a": {"b"}}}},
 		Jobs: map[string][]standin.Step{"SHP-1": nil, "SHP-2": {
-			{Kind: standin.Cut, After: 3, How: standin.RST, Torn: true, Gap: 250 * time.Millisecond},
+			{Kind: standin.Cut, After: 3, How: standin.RST, Torn: standin.TornFrame, Gap: 250 * time.Millisecond},
 			{Delay: time.Minute}, {Kind: standin.Refusal, Category: "cyber"},
 		}},
 	}
@@ -86,7 +86,7 @@ func TestValidateReportsEveryMistakeAtOnce(t *testing.T) {
 			{Kind: standin.Cut, After: 2, At: standin.First, How: "loud"},
 			{Kind: standin.Error, At: "late", After: -1},
 			{Status: 500},
-			{Delay: -1, RequestID: "a\nb", Header: map[string]string{"a b": "c"}},
+			{Delay: -1, RequestID: "a\nb", Header: standin.Header{"a b": {"c"}}},
 		},
 		Jobs: map[string][]standin.Step{"": nil, "J": {{Kind: standin.HTTP}}},
 	}

@@ -177,7 +177,7 @@ func (a *reply) stream(full answer) {
 		}
 		a.write(sse.Append(nil, name, a.errorBody()))
 	case Cut:
-		if a.step.Torn {
+		if a.step.Torn != "" {
 			a.write(torn(events[last]))
 		}
 		a.end(a.step.How)
@@ -213,8 +213,8 @@ func (a *reply) start(status int, contentType string, length int) {
 	if length >= 0 {
 		h.Set("content-length", strconv.Itoa(length))
 	}
-	for name, value := range a.step.Header {
-		h.Set(name, value)
+	for name, values := range a.step.Header {
+		h[http.CanonicalHeaderKey(name)] = values
 	}
 	a.w.WriteHeader(status)
 	a.entry.headers(status)
@@ -275,7 +275,7 @@ func (a *reply) end(how Ending) {
 		a.abort(Peer)
 	case RST:
 		a.reset()
-	case Stall:
+	case Silence:
 		a.hang()
 	}
 }

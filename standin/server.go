@@ -82,7 +82,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := &reply{server: s, w: w, rc: http.NewResponseController(w), r: r, q: q, dialect: dialect, entry: entry}
 	a.requestID = fmt.Sprintf("req_standin_%06d", entry.number())
 	if refused != nil {
-		entry.begin(rejected, "", 0, a.requestID)
+		entry.begin(Rejected, "", 0, a.requestID)
 		a.fail(refused.status, refused.code, refused.message)
 		return
 	}

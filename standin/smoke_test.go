@@ -20,7 +20,7 @@ import (
 func TestRealSockets(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	s := standin.New(standin.Plan{Reply: "one two three", Steps: []standin.Step{
-		{}, {Kind: standin.Reset}, {Kind: standin.Cut, After: 1, How: standin.Chunk}, {Kind: standin.Cut, After: 1, How: standin.RST}, {Kind: standin.Cut, After: 1, How: standin.Stall},
+		{}, {Kind: standin.Reset}, {Kind: standin.Cut, After: 1, How: standin.Chunk}, {Kind: standin.Cut, After: 1, How: standin.RST}, {Kind: standin.Cut, After: 1, How: standin.Silence},
 	}})
 	url, stop, err := s.Start("")
 	if err != nil {

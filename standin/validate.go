@@ -70,7 +70,7 @@ func (s Step) mistakes() (found []string) {
 	} else if s.After > 0 && s.At != "" && s.At != Content {
 		add("after counts content events; at %q has none", s.At)
 	}
-	if !slices.Contains([]Ending{"", Clean, Chunk, RST, Stall}, s.How) {
+	if !slices.Contains([]Ending{"", Clean, Chunk, RST, Silence}, s.How) {
 		add("unknown ending %q; there are clean, chunk, rst, stall", s.How)
 	}
 	for name, value := range map[string]string{"retry_after": s.RetryAfter, "request_id": s.RequestID, "content_type": s.ContentType} {
@@ -79,7 +79,7 @@ func (s Step) mistakes() (found []string) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Header)) {
-		if !headerName(name) || !headerText(s.Header[name]) {
+		if !headerName(name) || slices.ContainsFunc(s.Header[name], func(v string) bool { return !headerText(v) }) {
 			add("header %q is not a header", name)
 		}
 	}

@@ -164,7 +164,7 @@ func TestAskStream(t *testing.T) {
 		{"cut without its end", standin.Step{Kind: standin.Cut, At: standin.Stop}, 1, markedAnswer + "\n", "the answer was cut: "},
 		{"reset after a word", standin.Step{Kind: standin.Cut, After: 1, How: standin.Chunk}, 1, "ANSWER-canary \n", "the answer was cut: "},
 		{"overloaded after a word", standin.Step{Kind: standin.Error, After: 1}, 1, "ANSWER-canary \n", "the answer was cut: "},
-		{"silent until the deadline", standin.Step{Kind: standin.Cut, After: 1, How: standin.Stall}, 1, "ANSWER-canary \n", "the answer was cut: "},
+		{"silent until the deadline", standin.Step{Kind: standin.Cut, After: 1, How: standin.Silence}, 1, "ANSWER-canary \n", "the answer was cut: "},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

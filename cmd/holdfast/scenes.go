@@ -48,7 +48,7 @@ var scenes = []scene{
 		told:   `answers every request with 529 and "retry-after-ms: 50"`,
 		proves: "retries multiply when two layers make them; one layer has to do it, and the other to be told so",
 		plan: standin.Plan{Steps: []standin.Step{
-			{Kind: standin.HTTP, Status: 529, Times: -1, Header: map[string]string{"retry-after-ms": "50"}},
+			{Kind: standin.HTTP, Status: 529, Times: -1, Header: standin.Header{"retry-after-ms": {"50"}}},
 		}},
 		play: playStacked,
 	},

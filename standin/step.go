@@ -1,0 +1,271 @@
+package standin
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Step is one fault, or one good answer. Which fields a Kind takes is in the
+// table that Faults returns; Validate refuses the others.
+type Step struct {
+	// Kind is the fault. Default: ok.
+	Kind Kind `yaml:"kind"`
+	// Times is how many requests in a row the step is for. 0 means one;
+	// negative means all that follow.
+	Times int `yaml:"times"`
+	// Delay is the time from the request to the first byte of the reply, as if it
+	// waited in a queue: nothing is billed before. 0 means none.
+	Delay time.Duration `yaml:"delay"`
+	// Header holds further headers of the reply. Several values of one header are
+	// sent as several lines.
+	Header Header `yaml:"header"`
+	// RequestID replaces the request id, which is counted otherwise.
+	RequestID string `yaml:"request_id"`
+
+	// Status is the HTTP status, 200 to 599, of an http step, which needs one,
+	// and the status that stands for the type of an error step. Default there: 529.
+	Status int `yaml:"status"`
+	// RetryAfter is the value of the retry-after header, sent as it is, but for
+	// "now+3s" and "now-3s", which become an HTTP date. Default: no header.
+	RetryAfter string `yaml:"retry_after"`
+	// Type is the error.type. Default: the one of Status.
+	Type string `yaml:"type"`
+	// Code is error.details.error_code, in the OpenAI dialect error.code. Default: none.
+	Code string `yaml:"code"`
+	// Message is error.message. Default: a sentence for the status.
+	Message string `yaml:"message"`
+	// Form is the shape of an error's body. Default: the provider's JSON.
+	Form Form `yaml:"form"`
+	// Body replaces the whole error body when it or ContentType is set.
+	Body string `yaml:"body"`
+	// ContentType belongs to Body and Form. Default: that of the Form.
+	ContentType string `yaml:"content_type"`
+	// Cap is the kind of money limit of a spend_cap step. Default: tier.
+	Cap Cap `yaml:"cap"`
+
+	// Category and Explanation are the stop_details of a refusal. Default: null.
+	Category    string `yaml:"category"`
+	Explanation string `yaml:"explanation"`
+	// Reason is the stop_reason of a stop_reason step. Default: a word that no
+	// client can know yet.
+	Reason string `yaml:"reason"`
+
+	// At is where in a stream the fault happens. Default: Content when After is
+	// above 0, else Preamble.
+	At Stage `yaml:"at"`
+	// After is the number of content events before the fault. An answer that is
+	// too short for it is repeated until it is long enough.
+	After int `yaml:"after"`
+	// How is the way a cut ends the reply. Default: clean.
+	How Ending `yaml:"how"`
+	// Torn sends a part of the next event before a cut. Default: none of it.
+	Torn Tear `yaml:"torn"`
+	// For is how long a stall lasts before the answer goes on. 0 means until the
+	// client leaves.
+	For time.Duration `yaml:"for"`
+	// Ping is the time between the ping events that are sent while a stream waits:
+	// in a stall, in FirstToken, in Gap. 0 means none.
+	Ping time.Duration `yaml:"ping"`
+
+	// FirstToken is the time before the first content event. Default: the plan's Latency.
+	FirstToken time.Duration `yaml:"first_token"`
+	// Gap is the time before every further content event. Default: the plan's Latency.
+	Gap time.Duration `yaml:"gap"`
+
+	// Lines is the end of line in an event stream. Default: LF.
+	Lines LineEnd `yaml:"lines"`
+	// Writes is how a stream is cut into writes. Default: one for each event.
+	Writes Writes `yaml:"writes"`
+	// Between is what stands between two events of a stream. Default: nothing.
+	Between Between `yaml:"between"`
+	// Gzip compresses the body, flushed at each write, when the client accepts that.
+	Gzip bool `yaml:"gzip"`
+}
+
+// Kind is the noun of a fault. Each has a file of its own.
+type Kind string
+
+// The kinds a Step can have. The zero value means ok.
+const (
+	OK            Kind = "ok"
+	HTTP          Kind = "http"
+	SpendCap      Kind = "spend_cap"
+	RampLimit     Kind = "ramp_limit"
+	Empty         Kind = "empty"
+	HTML          Kind = "html"
+	Timeout       Kind = "timeout"
+	Reset         Kind = "reset"
+	Lost          Kind = "lost"
+	SlowHeaders   Kind = "slow_headers"
+	Error         Kind = "error"
+	Cut           Kind = "cut"
+	Stall         Kind = "stall"
+	Duplicate     Kind = "duplicate"
+	Malformed     Kind = "malformed"
+	Nameless      Kind = "nameless"
+	Refusal       Kind = "refusal"
+	Truncation    Kind = "truncation"
+	Pause         Kind = "pause_turn"
+	ContextWindow Kind = "context_window"
+	StopReason    Kind = "stop_reason"
+	HalfTool      Kind = "half_tool"
+	Refused       Kind = "refused"
+	Hang          Kind = "hang"
+)
+
+// The kinds that the journal knows besides: no step is used up by either.
+const (
+	// Rejected is a request that the API itself would refuse.
+	Rejected Kind = "rejected"
+	// Throttled is a request that found a bucket of Limits empty.
+	Throttled Kind = "throttled"
+)
+
+// Stage is a place in a stream.
+type Stage string
+
+const (
+	// First is before the first event, after the headers.
+	First Stage = "first"
+	// Preamble is before the first content event.
+	Preamble Stage = "preamble"
+	// Content is behind Step.After content events.
+	Content Stage = "content"
+	// Stop is behind the stop reason, before the event that ends the stream.
+	Stop Stage = "stop"
+)
+
+// Ending is the way in which a cut ends a reply.
+type Ending string
+
+const (
+	// Clean ends the body properly, as if it were complete.
+	Clean Ending = "clean"
+	// Chunk closes the connection without the last chunk.
+	Chunk Ending = "chunk"
+	// RST resets the connection. What the client has not read yet may be lost.
+	RST Ending = "rst"
+	// Silence sends nothing more and keeps the connection open until the client leaves.
+	Silence Ending = "stall"
+)
+
+// Tear is the part of an event that is sent before a cut.
+type Tear string
+
+const (
+	// TornFrame ends in the middle of the event's data.
+	TornFrame Tear = "frame"
+	// TornRune ends inside a character of more than one byte, which is put there
+	// for it.
+	TornRune Tear = "rune"
+)
+
+// Form is the shape of an error's body.
+type Form string
+
+const (
+	// FormJSON is the provider's own error, the default.
+	FormJSON Form = "json"
+	// FormHTML is the page of a proxy.
+	FormHTML Form = "html"
+	// FormText is a line of plain text.
+	FormText Form = "text"
+	// FormEmpty has no byte.
+	FormEmpty Form = "empty"
+	// FormTruncated is the first half of the provider's error under the length of the whole.
+	FormTruncated Form = "truncated"
+	// FormOversized is the provider's error with a message of 4 MiB.
+	FormOversized Form = "oversized"
+)
+
+// Cap is a limit on money.
+type Cap string
+
+const (
+	// CapTier is the monthly cap of the usage tier: a 429 without retry-after.
+	CapTier Cap = "tier"
+	// CapContract is the cap of a contract: a 429.
+	CapContract Cap = "contract"
+	// CapOrganization and CapWorkspace are limits that the customer set: a 400
+	// that only its message tells apart.
+	CapOrganization Cap = "organization"
+	CapWorkspace    Cap = "workspace"
+	// CapLinked is the limit of a linked organization: a 402.
+	CapLinked Cap = "linked"
+	// CapBilling is a payment problem: a 402 without a code.
+	CapBilling Cap = "billing"
+)
+
+// LineEnd is the end of a line in an event stream.
+type LineEnd string
+
+// The three line ends that the format knows.
+const (
+	LF   LineEnd = "lf"
+	CR   LineEnd = "cr"
+	CRLF LineEnd = "crlf"
+)
+
+// Writes is how a stream is cut into writes.
+type Writes string
+
+const (
+	// WriteEvent is one write for each event, the default.
+	WriteEvent Writes = "event"
+	// WriteByte is one write for each byte.
+	WriteByte Writes = "byte"
+	// WriteAll is one write for the whole stream.
+	WriteAll Writes = "all"
+)
+
+// Between is what stands between two events.
+type Between string
+
+const (
+	// BetweenComment is a comment line.
+	BetweenComment Between = "comment"
+	// BetweenID is a line id:, and BetweenRetry one retry:, each in front of its event.
+	BetweenID    Between = "id"
+	BetweenRetry Between = "retry"
+	// BetweenPing is a ping event.
+	BetweenPing Between = "ping"
+	// BetweenUnknown is an event of a type that no client can know yet.
+	BetweenUnknown Between = "unknown"
+)
+
+// Header holds header values by name. In a document a value is a text, a number
+// or a list of them.
+type Header map[string][]string
+
+// withDefaults returns the step with every default of its kind filled in.
+func (s Step) withDefaults() Step {
+	if s.Kind == "" {
+		s.Kind = OK
+	}
+	if s.Kind == Error && s.Status == 0 {
+		s.Status = 529
+	}
+	if s.At == "" {
+		s.At = Preamble
+		if s.After > 0 {
+			s.At = Content
+		}
+	}
+	if s.How == "" {
+		s.How = Clean
+	}
+	return s
+}
+
+// UnmarshalJSON takes one text, number or list of them for each name.
+func (h *Header) UnmarshalJSON(text []byte) error {
+	var one map[string]scalar
+	if err := json.Unmarshal(text, &one); err != nil {
+		return json.Unmarshal(text, (*map[string][]string)(h))
+	}
+	*h = make(Header, len(one))
+	for name, value := range one {
+		(*h)[name] = []string{string(value)}
+	}
+	return nil
+}
