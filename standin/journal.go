@@ -1,17 +1,9 @@
 package standin
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"net/http"
 	"slices"
-	"strconv"
-	"sync"
 	"time"
 )
-
-// journalSize is the number of exchanges that are kept.
-const journalSize = 100_000
 
 // Closer is who ended an exchange before its reply was complete.
 type Closer string
@@ -23,35 +15,81 @@ const (
 	Peer Closer = "standin"
 )
 
+// Advice is the value of the header x-should-retry, which the SDKs obey above
+// the status. "" is a reply without it.
+type Advice string
+
+// What a reply can advise.
+const (
+	DoRetry   Advice = "true"
+	DontRetry Advice = "false"
+)
+
 // Exchange is one request and what became of it. It holds no text of the
 // request or the answer, and no key.
 type Exchange struct {
-	Number    int       `json:"number"`             // order of arrival, from 1
-	Arrived   time.Time `json:"arrived"`            // when its headers had been read
-	Departed  time.Time `json:"departed,omitzero"`  // when its reply ended; zero while it is open
-	Method    string    `json:"method"`             //
-	Path      string    `json:"path"`               // without the query
-	Model     string    `json:"model,omitempty"`    // as asked for
-	Stream    bool      `json:"stream"`             // an event stream was asked for
-	Job       string    `json:"job,omitempty"`      // key in Plan.Jobs; "" for none
-	Attempt   int       `json:"attempt"`            // of its job, from 1; 0 when it was rejected
-	SDKRetry  int       `json:"sdk_retry"`          // x-stainless-retry-count; -1 without the header
-	Digest    string    `json:"digest"`             // SHA-256 of the request body in hex
-	Status    int       `json:"status"`             // 0: no headers were sent
-	Fault     Kind      `json:"fault"`              // what was played; "rejected" for a request that the API refuses by itself
-	RequestID string    `json:"request_id"`         // as sent, or as it would have been
-	Sent      int64     `json:"sent"`               // bytes of the reply's body
-	ClosedBy  Closer    `json:"closed_by,omitzero"` // "" when the reply is complete or open
-	Input     int       `json:"input"`              // tokens billed
-	Output    int       `json:"output"`             // tokens billed
+	Number      int           `json:"number"`                 // order of arrival, from 1
+	Arrived     time.Time     `json:"arrived"`                // when its headers had been read
+	HeadersAt   time.Time     `json:"headers_at,omitzero"`    // when the reply's headers were written; zero when none were
+	FirstByteAt time.Time     `json:"first_byte_at,omitzero"` // when the first byte of the reply's body was written; zero when none was
+	Departed    time.Time     `json:"departed,omitzero"`      // when its reply ended; zero while it is open
+	Method      string        `json:"method"`                 //
+	Path        string        `json:"path"`                   // without the query
+	Endpoint    string        `json:"endpoint,omitempty"`     // operation of the API; "" for a path that it does not have
+	Model       string        `json:"model,omitempty"`        // as asked for
+	Stream      bool          `json:"stream"`                 // an event stream was asked for
+	Key         string        `json:"key,omitempty"`          // the first 8 hex digits of the API key's SHA-256; "" without a key
+	Rule        string        `json:"rule,omitempty"`         // name of the rule, job or incident that gave the step; "" for the plan's Steps and for none
+	Job         string        `json:"job,omitempty"`          // key in Plan.Jobs; "" for none
+	CustomID    string        `json:"custom_id,omitempty"`    // header x-custom-id
+	Attempt     int           `json:"attempt"`                // of its job, from 1; 0 when it was rejected
+	SDKRetry    int           `json:"sdk_retry"`              // x-stainless-retry-count; -1 without the header
+	Digest      string        `json:"digest"`                 // SHA-256 of the request body in hex
+	Status      int           `json:"status"`                 // 0: no headers were sent
+	Fault       Kind          `json:"fault"`                  // what was played; "rejected" for a request that the API refuses by itself
+	Code        string        `json:"code,omitempty"`         // machine-readable code of the error; "" without one
+	Wait        time.Duration `json:"wait_ns,omitzero"`       // how long retry-after-ms or retry-after asked to wait; 0: not at all
+	ShouldRetry Advice        `json:"should_retry,omitempty"` // x-should-retry of the reply
+	RequestID   string        `json:"request_id"`             // as sent, or as it would have been
+	Effect      string        `json:"effect,omitempty"`       // id of the batch or file that it created
+	Sent        int64         `json:"sent"`                   // bytes of the reply's body
+	ClosedBy    Closer        `json:"closed_by,omitzero"`     // "" when the reply is complete or open
+	Input       int           `json:"input"`                  // tokens billed
+	Output      int           `json:"output"`                 // tokens billed
+	BilledTwice bool          `json:"billed_twice,omitempty"` // it is billed, and so was an earlier exchange for the same work
 }
+
+// Open reports whether the reply has not ended yet.
+func (e Exchange) Open() bool { return e.Departed.IsZero() }
+
+// Billed reports whether tokens were billed.
+func (e Exchange) Billed() bool { return e.Input+e.Output > 0 }
+
+// Delivered reports whether the client got a whole answer, that is everything
+// it needs to be done with the call: a good status, the reply to its end, and
+// nothing in it that makes it unusable. A refusal is an answer.
+func (e Exchange) Delivered() bool {
+	if e.Open() || e.ClosedBy != "" || e.Status < 200 || e.Status > 299 {
+		return false
+	}
+	return !slices.Contains(spoiling, e.Fault)
+}
+
+// spoiling are the faults that leave the client without an answer even when
+// the reply comes whole under a good status.
+var spoiling = []Kind{Rejected, Throttled, HTTP, SpendCap, RampLimit, Empty, HTML, Error, Malformed, Nameless, HalfTool, Lost}
 
 // Journal is a list of exchanges in order of arrival.
 type Journal []Exchange
 
 // Job returns the exchanges of one job; "" are those without a job.
 func (j Journal) Job(job string) Journal {
-	return slices.DeleteFunc(slices.Clone(j), func(e Exchange) bool { return e.Job != job })
+	return j.Where(func(e Exchange) bool { return e.Job == job })
+}
+
+// Where returns the exchanges that pass.
+func (j Journal) Where(pass func(Exchange) bool) Journal {
+	return slices.DeleteFunc(slices.Clone(j), func(e Exchange) bool { return !pass(e) })
 }
 
 // Gaps returns the times between one arrival and the next.
@@ -64,144 +102,4 @@ func (j Journal) Gaps() []time.Duration {
 		gaps[i] = j[i+1].Arrived.Sub(j[i].Arrived)
 	}
 	return gaps
-}
-
-// tokens is an amount of work.
-type tokens struct{ Input, Output int }
-
-// journal records exchanges. Its lock guards the entries as well.
-type journal struct {
-	mu      sync.Mutex
-	arrived int // since the last reset; the number of the newest entry
-	open    int
-	billed  tokens
-	ring    []*entry // ring[(number-1) % journalSize]
-}
-
-// entry is an exchange being recorded.
-type entry struct {
-	Exchange
-	journal   *journal
-	forgotten bool // a reset has come in between
-}
-
-// arrive opens an entry.
-func (j *journal) arrive(r *http.Request) *entry {
-	e := &entry{journal: j, Exchange: Exchange{
-		Arrived: time.Now(), Method: r.Method, Path: r.URL.Path, SDKRetry: sdkRetry(r.Header),
-	}}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.arrived++
-	j.open++
-	e.Number = j.arrived
-	if len(j.ring) < journalSize {
-		j.ring = append(j.ring, e)
-	} else {
-		j.ring[(e.Number-1)%journalSize] = e
-	}
-	return e
-}
-
-func sdkRetry(h http.Header) int {
-	n, err := strconv.Atoi(h.Get("x-stainless-retry-count"))
-	if err != nil || n < 0 {
-		return -1
-	}
-	return n
-}
-
-func (j *journal) copy() Journal {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	all := make(Journal, 0, len(j.ring))
-	oldest := 0
-	if len(j.ring) == journalSize {
-		oldest = j.arrived % journalSize
-	}
-	for i := range j.ring {
-		all = append(all, j.ring[(oldest+i)%len(j.ring)].Exchange)
-	}
-	return all
-}
-
-func (j *journal) openNow() int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.open
-}
-
-func (j *journal) billedSoFar() tokens {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.billed
-}
-
-func (j *journal) reset() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, e := range j.ring {
-		e.forgotten = true
-	}
-	j.ring, j.arrived, j.billed = nil, 0, tokens{}
-}
-
-// update changes the entry under the journal's lock.
-func (e *entry) update(change func()) {
-	e.journal.mu.Lock()
-	defer e.journal.mu.Unlock()
-	change()
-}
-
-func (e *entry) number() (n int) {
-	e.update(func() { n = e.Number })
-	return n
-}
-
-func (e *entry) read(body []byte) {
-	sum := sha256.Sum256(body)
-	e.update(func() { e.Digest = hex.EncodeToString(sum[:]) })
-}
-
-func (e *entry) asked(q request) {
-	e.update(func() { e.Model, e.Stream = q.model, q.stream })
-}
-
-func (e *entry) begin(fault Kind, job string, attempt int, requestID string) {
-	e.update(func() { e.Fault, e.Job, e.Attempt, e.RequestID = fault, job, attempt, requestID })
-}
-
-func (e *entry) headers(status int) {
-	e.update(func() { e.Status = status })
-}
-
-func (e *entry) sent(n int) {
-	e.update(func() { e.Sent += int64(n) })
-}
-
-// bill replaces what was billed for the exchange so far.
-func (e *entry) bill(t tokens) {
-	e.update(func() {
-		if !e.forgotten {
-			e.journal.billed.Input += t.Input - e.Input
-			e.journal.billed.Output += t.Output - e.Output
-		}
-		e.Input, e.Output = t.Input, t.Output
-	})
-}
-
-// closedBy records who ended the exchange; the first to be named stays.
-func (e *entry) closedBy(c Closer) {
-	e.update(func() {
-		if e.ClosedBy == "" {
-			e.ClosedBy = c
-		}
-	})
-}
-
-func (e *entry) depart() {
-	e.update(func() {
-		e.Departed = time.Now()
-		e.journal.open--
-	})
 }

@@ -77,6 +77,7 @@ func (a *reply) fail(status int, code, message string) {
 
 // errorBody is the error of the step in the dialect of the request.
 func (a *reply) errorBody() []byte {
+	a.entry.code(a.step.Code)
 	dialect, typ, message := a.dialect, a.step.Type, a.step.Message
 	if dialect == wire.DialectUnknown {
 		dialect = wire.DialectAnthropic
@@ -217,7 +218,7 @@ func (a *reply) start(status int, contentType string, length int) {
 		h[http.CanonicalHeaderKey(name)] = values
 	}
 	a.w.WriteHeader(status)
-	a.entry.headers(status)
+	a.entry.headers(status, a.w.Header())
 }
 
 // write sends b at once, with the headers if they are still waiting.

@@ -51,6 +51,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, dialect wire.Dia
 	case r.Method != http.MethodPost:
 		return request{}, &refusedRequest{status: http.StatusMethodNotAllowed, message: "Method not allowed"}
 	}
+	e.endpoint(endpoints[dialect])
 	if key := keyOf(r.Header); key == "" || slices.Contains(s.plan.BadKeys, key) {
 		code := ""
 		if dialect == wire.DialectOpenAI {
@@ -62,6 +63,8 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, dialect wire.Dia
 	e.asked(q)
 	return q, refused
 }
+
+var endpoints = map[wire.Dialect]string{wire.DialectAnthropic: "messages", wire.DialectOpenAI: "chat_completions"}
 
 // keyOf returns the API key from either header.
 func keyOf(h http.Header) string {

@@ -40,7 +40,7 @@ func New(plan Plan) *Server {
 		plan.BadKeys = []string{"bad"}
 	}
 	plan.BadKeys = slices.Clone(plan.BadKeys)
-	return &Server{plan: plan, script: newScript(plan), journal: &journal{}, closed: make(chan struct{})}
+	return &Server{plan: plan, script: newScript(plan), journal: newJournal(), closed: make(chan struct{})}
 }
 
 // Close ends every request that is waiting: delays, timeouts and stalls. The
@@ -56,7 +56,10 @@ func (s *Server) Reset() {
 
 // Journal returns what has arrived so far, in order of arrival, open requests
 // included. Of more than 100,000 requests the newest are kept.
-func (s *Server) Journal() Journal { return s.journal.copy() }
+func (s *Server) Journal() Journal {
+	all, _ := s.journal.copy()
+	return all
+}
 
 // Open returns the number of requests being answered now.
 func (s *Server) Open() int { return s.journal.openNow() }
