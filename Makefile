@@ -19,7 +19,7 @@ export PATH
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: bench-table help setup build test demo lint vuln fuzz bench cross completions release module clean
+.PHONY: bench-table help setup build test node demo lint vuln fuzz bench cross completions release module clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -36,6 +36,9 @@ build: setup ## Build bin/holdfast; its version comes from the build info
 test: setup ## Vet, then run every test with the race detector in random order
 	@[ -n "$(RACE)" ] || echo "note: no C compiler found, so the tests run without the race detector"
 	@$(call EACH_MODULE,go vet ./... && go test $(RACE) -shuffle=on ./...)
+
+node: ## Install the Node clients of the end-to-end tests (without them those tests are skipped)
+	npm ci --prefix e2e --no-audit --no-fund
 
 demo: build ## Build, then show the main job: calls that survive a failing API
 	bin/holdfast demo
