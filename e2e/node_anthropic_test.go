@@ -146,7 +146,7 @@ func nodeAnthropicBrokenReplies() []nodeCase {
 		{name: "nothing with 200", ask: nodeAsk{Call: "message"}, plan: steps(standin.Step{Kind: standin.Empty}), attempts: 1, want: nodeSaw{OK: true}},
 		{name: "an error with 200", ask: nodeAsk{Call: "message"}, plan: steps(standin.Step{Kind: standin.Error}), attempts: 1, want: nodeSaw{OK: true}},
 		{name: "half a body, cut clean", ask: nodeAsk{Call: "message"}, plan: steps(standin.Step{Kind: standin.Cut}), attempts: 1, want: nodeSaw{Class: "SyntaxError"}, closed: standin.Peer},
-		{name: "half a body, reset", ask: nodeAsk{Call: "message"}, plan: steps(standin.Step{Kind: standin.Cut, How: standin.RST}), attempts: 1, want: nodeSaw{Class: "TypeError"}, closed: standin.Peer},
+		{name: "half a body, cut inside a chunk", ask: nodeAsk{Call: "message"}, plan: steps(standin.Step{Kind: standin.Cut, How: standin.Chunk}), attempts: 1, want: nodeSaw{Class: "TypeError"}, closed: standin.Peer},
 	}
 }
 
@@ -166,7 +166,7 @@ func nodeAnthropicBrokenStreams() []nodeCase {
 		{name: "cut clean, raw", ask: nodeAsk{Call: "events"}, plan: cut(standin.Clean), want: nodeSaw{OK: true, Text: "This is "}, attempts: 1, closed: standin.Peer},
 		{name: "cut clean, helper", ask: nodeAsk{Call: "final"}, plan: cut(standin.Clean), want: nodeSaw{Class: "AnthropicError", Text: "This is "}, attempts: 1, closed: standin.Peer},
 		{name: "cut inside a chunk", ask: nodeAsk{Call: "events"}, plan: cut(standin.Chunk), want: nodeSaw{Class: "TypeError", Text: "This is "}, attempts: 1, closed: standin.Peer},
-		{name: "cut by a reset", ask: nodeAsk{Call: "final"}, plan: cut(standin.RST), want: nodeSaw{Class: "AnthropicError", Text: "This is "}, lossy: true, attempts: 1, closed: standin.Peer},
+		{name: "cut by a reset", ask: nodeAsk{Call: "final"}, plan: steps(standin.Step{Kind: standin.Cut, How: standin.RST, After: 2, Gap: 100 * time.Millisecond}), want: nodeSaw{Class: "AnthropicError", Text: "This is "}, lossy: true, attempts: 1, closed: standin.Peer},
 		{name: "silence until the caller leaves", ask: nodeAsk{Call: "final", LeaveMS: 500}, plan: cut(standin.Silence), want: nodeSaw{Class: "APIUserAbortError", Text: "This is "},
 			attempts: 1, closed: standin.Client},
 		{name: "silence is no matter of the timeout", ask: nodeAsk{Call: "events", TimeoutMS: 200, LeaveMS: 600}, plan: cut(standin.Silence), want: nodeSaw{OK: true, Text: "This is "}, attempts: 1, closed: standin.Client},

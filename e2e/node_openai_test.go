@@ -132,7 +132,7 @@ func nodeOpenAIBroken() []nodeCase {
 		{name: "cut clean, raw", ask: nodeAsk{Call: "chat_events"}, plan: cut(standin.Clean), want: nodeSaw{OK: true, Text: "This is "}, attempts: 1, closed: standin.Peer},
 		{name: "cut clean, helper", ask: nodeAsk{Call: "chat_final"}, plan: cut(standin.Clean), want: nodeSaw{Class: "OpenAIError"}, attempts: 1, closed: standin.Peer},
 		{name: "cut inside a chunk", ask: nodeAsk{Call: "chat_events"}, plan: cut(standin.Chunk), want: nodeSaw{Class: "TypeError", Text: "This is "}, attempts: 1, closed: standin.Peer},
-		{name: "cut by a reset", ask: nodeAsk{Call: "chat_events"}, plan: cut(standin.RST), want: nodeSaw{Class: "TypeError", Text: "This is "}, lossy: true, attempts: 1, closed: standin.Peer},
+		{name: "cut by a reset", ask: nodeAsk{Call: "chat_events"}, plan: steps(standin.Step{Kind: standin.Cut, How: standin.RST, After: 2, Gap: 100 * time.Millisecond}), want: nodeSaw{Class: "TypeError", Text: "This is "}, lossy: true, attempts: 1, closed: standin.Peer},
 		{name: "silence until the caller leaves", ask: nodeAsk{Call: "chat_events", LeaveMS: 500}, plan: cut(standin.Silence), want: nodeSaw{OK: true, Text: "This is "}, attempts: 1, closed: standin.Client},
 		{name: "a page with 200", ask: nodeAsk{Call: "chat"}, plan: steps(standin.Step{Kind: standin.HTML}), want: nodeSaw{OK: true}, attempts: 1},
 		{name: "nothing with 200", ask: nodeAsk{Call: "chat"}, plan: steps(standin.Step{Kind: standin.Empty}), want: nodeSaw{OK: true}, attempts: 1},
