@@ -41,15 +41,20 @@ func (m *Mistake) Error() string {
 type Document struct {
 	// Expand, when not nil, is applied to the text of every value.
 	Expand func(string) (string, error)
+	// Seconds lets a time be a plain number of seconds.
+	Seconds bool
+	// Single lets one text stand where a list of texts belongs.
+	Single bool
 
 	lines    map[string]int
 	mistakes []*Mistake
+	misread  map[string]bool
 }
 
 // Decode fills into, a pointer to a struct, from text. What it finds wrong is in Err; fields without a mistake are set
 // all the same, so that the caller can go on and check them.
 func (d *Document) Decode(text []byte, into any) {
-	d.lines = map[string]int{}
+	d.lines, d.misread = map[string]int{}, map[string]bool{}
 	file, err := parse(text)
 	if err != nil {
 		d.syntax(err)
@@ -111,6 +116,10 @@ func (d *Document) note(path string, line int) {
 // Line returns the line of a key, 0 when it is not in the document.
 func (d *Document) Line(path string) int { return d.lines[path] }
 
+// Misread reports whether Decode found a mistake in the value at path, or a misspelt key where it belongs: what stands
+// in the field then is not what the document says, and a second mistake about it would only distract.
+func (d *Document) Misread(path string) bool { return d.misread[path] }
+
 // Wrong adds a mistake about the value at path.
 func (d *Document) Wrong(path, format string, args ...any) {
 	line, at := 0, path
@@ -123,12 +132,21 @@ func (d *Document) Wrong(path, format string, args ...any) {
 }
 
 func (d *Document) add(line int, path, text string) {
+	if d.misread != nil {
+		d.misread[path] = true
+	}
 	d.mistakes = append(d.mistakes, &Mistake{Line: line, Path: path, Text: text})
 }
 
-// Err returns all mistakes in the order of their lines, joined; nil when there are none.
-func (d *Document) Err() error {
+// Mistakes returns all mistakes in the order of their lines; those without a line come first, as they were found.
+func (d *Document) Mistakes() []*Mistake {
 	slices.SortStableFunc(d.mistakes, func(a, b *Mistake) int { return a.Line - b.Line })
+	return slices.Clone(d.mistakes)
+}
+
+// Err returns what Mistakes does, joined; nil when there are none.
+func (d *Document) Err() error {
+	d.Mistakes()
 	all := make([]error, len(d.mistakes))
 	for i, m := range d.mistakes {
 		all[i] = m

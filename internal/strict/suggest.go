@@ -19,7 +19,8 @@ func fieldOf(s reflect.Value, key string) (reflect.Value, bool) {
 	return reflect.Value{}, false
 }
 
-func unknown(key string, t reflect.Type) string {
+// unknown says that a struct has no such key, and which one was probably meant, empty when none is near.
+func unknown(key string, t reflect.Type) (text, near string) {
 	var names []string
 	for i := range t.NumField() {
 		if name := Key(t.Field(i)); name != "" {
@@ -27,9 +28,9 @@ func unknown(key string, t reflect.Type) string {
 		}
 	}
 	if near := Nearest(key, names); near != "" {
-		return fmt.Sprintf("unknown key; did you mean %q?", near)
+		return fmt.Sprintf("unknown key; did you mean %q?", near), near
 	}
-	return "unknown key; known are " + strings.Join(names, ", ")
+	return "unknown key; known are " + strings.Join(names, ", "), ""
 }
 
 // Nearest returns the name that somebody who wrote word probably meant, empty when none is near.

@@ -41,10 +41,11 @@ func (d *Document) Set(into any, path, value string) {
 		}
 		field, ok := fieldOf(at, key)
 		if !ok {
-			d.add(0, path, unknown(key, at.Type()))
+			text, _ := unknown(key, at.Type())
+			d.add(0, path, text)
 			return
 		}
-		at, walked = field, join(walked, key)
+		at, walked = field, Join(walked, key)
 	}
 	file, err := parse([]byte(value))
 	if err != nil || len(file.Docs) != 1 || file.Docs[0].Body == nil {
@@ -70,6 +71,25 @@ func isNull(n ast.Node) bool {
 	return null
 }
 
+// isMapping reports whether a node has keys.
+func isMapping(n ast.Node) bool {
+	switch n.(type) {
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return true
+	}
+	return false
+}
+
+// keyed reports whether a struct has fields with keys. One that reads text as well may be written either way.
+func keyed(t reflect.Type) bool {
+	for i := range t.NumField() {
+		if Key(t.Field(i)) != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // value decodes one node. A null leaves the field as it is, which is how YAML writes a key without a value.
 func (d *Document) value(n ast.Node, to reflect.Value, path string) {
 	if isNull(n) {
@@ -83,6 +103,8 @@ func (d *Document) value(n ast.Node, to reflect.Value, path string) {
 	switch {
 	case to.Type().Implements(orderedType):
 		d.entries(n, to, path)
+	case to.Kind() == reflect.Struct && keyed(to.Type()) && (isMapping(n) || !reflect.PointerTo(to.Type()).Implements(textType)):
+		d.object(n, to, path)
 	case reflect.PointerTo(to.Type()).Implements(textType):
 		if text, ok := d.scalar(n, path, "text"); ok {
 			err := to.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text))
@@ -92,6 +114,8 @@ func (d *Document) value(n ast.Node, to reflect.Value, path string) {
 		}
 	case to.Kind() == reflect.Struct:
 		d.object(n, to, path)
+	case to.Kind() == reflect.Map:
+		d.free(n, to, path)
 	case to.Kind() == reflect.Slice:
 		d.list(n, to, path)
 	case to.Kind() == reflect.Pointer:
@@ -118,12 +142,13 @@ func (d *Document) pairs(n ast.Node, path string) (pairs []*ast.MappingValueNode
 	kept := make([]*ast.MappingValueNode, 0, len(pairs))
 	for _, p := range pairs {
 		key := p.Key.GetToken()
+		at := Join(path, key.Value)
 		if first, again := seen[key.Value]; again {
-			d.add(key.Position.Line, join(path, key.Value), fmt.Sprintf("stands here again after line %d", first))
+			d.add(key.Position.Line, at, fmt.Sprintf("stands here again after line %d", first))
 			continue
 		}
 		seen[key.Value] = key.Position.Line
-		d.note(join(path, key.Value), key.Position.Line)
+		d.note(at, key.Position.Line)
 		kept = append(kept, p)
 	}
 	return kept
@@ -134,10 +159,14 @@ func (d *Document) object(n ast.Node, to reflect.Value, path string) {
 		key := p.Key.GetToken().Value
 		field, ok := fieldOf(to, key)
 		if !ok {
-			d.add(p.Key.GetToken().Position.Line, join(path, key), unknown(key, to.Type()))
+			text, near := unknown(key, to.Type())
+			d.add(p.Key.GetToken().Position.Line, Join(path, key), text)
+			if near != "" && d.misread != nil {
+				d.misread[Join(path, near)] = true
+			}
 			continue
 		}
-		d.value(p.Value, field, join(path, key))
+		d.value(p.Value, field, Join(path, key))
 	}
 }
 
@@ -147,14 +176,32 @@ func (d *Document) entries(n ast.Node, to reflect.Value, path string) {
 		key := p.Key.GetToken().Value
 		entry := reflect.New(to.Type().Elem()).Elem()
 		entry.FieldByName("Key").SetString(key)
-		d.value(p.Value, entry.FieldByName("Value"), join(path, key))
+		d.value(p.Value, entry.FieldByName("Value"), Join(path, key))
 		all = reflect.Append(all, entry)
+	}
+	to.Set(all)
+}
+
+// free decodes a map with text for keys.
+func (d *Document) free(n ast.Node, to reflect.Value, path string) {
+	all := reflect.MakeMap(to.Type())
+	for _, p := range d.pairs(n, path) {
+		key := p.Key.GetToken().Value
+		fresh := reflect.New(to.Type().Elem()).Elem()
+		d.value(p.Value, fresh, Join(path, key))
+		all.SetMapIndex(reflect.ValueOf(key).Convert(to.Type().Key()), fresh)
 	}
 	to.Set(all)
 }
 
 func (d *Document) list(n ast.Node, to reflect.Value, path string) {
 	s, ok := n.(*ast.SequenceNode)
+	if !ok && d.Single && to.Type().Elem().Kind() == reflect.String && !isMapping(n) {
+		all := reflect.MakeSlice(to.Type(), 1, 1)
+		d.value(n, all.Index(0), path)
+		to.Set(all)
+		return
+	}
 	if !ok {
 		d.wrongAt(n, path, fmt.Sprintf("must be a list, not %s", what(n)))
 		return
@@ -212,6 +259,9 @@ func (d *Document) single(n ast.Node, to reflect.Value, path string) {
 	kind := wanted[to.Kind()]
 	if to.Type() == periodType {
 		kind = "a time such as 500ms or 10m"
+		if d.Seconds {
+			kind += ", or a number of seconds"
+		}
 	}
 	text, ok := d.scalar(n, path, kind)
 	if !ok {
@@ -223,16 +273,35 @@ func (d *Document) single(n ast.Node, to reflect.Value, path string) {
 		d.wrongAt(n, path, fmt.Sprintf("must be %s, not the text %q", kind, text))
 		return
 	}
+	if d.Seconds && to.Type() == periodType {
+		if p, ok := Period(text); ok {
+			to.SetInt(int64(p))
+			return
+		}
+	}
 	if !put(to, text) {
 		if d.hidden(n, text, path, kind) {
 			return
 		}
-		if _, number := strconv.ParseFloat(text, 64); to.Type() == periodType && number == nil {
+		if _, number := strconv.ParseFloat(text, 64); !d.Seconds && to.Type() == periodType && number == nil {
 			d.wrongAt(n, path, fmt.Sprintf("%s has no unit; write %ss for seconds", text, text))
 			return
 		}
 		d.wrongAt(n, path, fmt.Sprintf("must be %s, not %q", kind, text))
 	}
+}
+
+// Period reads a time such as 500ms, or a plain number of seconds. It reports false for anything else, and for a time
+// that is too long to count.
+func Period(text string) (time.Duration, bool) {
+	if p, err := time.ParseDuration(text); err == nil {
+		return p, true
+	}
+	if _, err := strconv.ParseFloat(text, 64); err != nil { // or 1m would be taken for 1ms
+		return 0, false
+	}
+	p, err := time.ParseDuration(text + "s")
+	return p, err == nil
 }
 
 // put parses text into a field of one of the kinds in wanted. It reports false when it cannot.
@@ -286,7 +355,11 @@ func what(n ast.Node) string {
 	return fmt.Sprintf("%q", n.GetToken().Value)
 }
 
-func join(path, key string) string {
+// Join returns the path of a key, or of a place in a list, below a path. A key that would not read well is quoted.
+func Join(path, key string) string {
+	if quoted := strconv.Quote(key); key == "" || len(quoted) != len(key)+2 {
+		key = quoted
+	}
 	if path == "" {
 		return key
 	}
