@@ -88,7 +88,8 @@ type Match struct {
 }
 
 // Span is a range of counts. The zero value is every count. In a document it is
-// a number "3", a range "3-5", an open range "3-", or "/10" for every tenth.
+// a number "3", a range "3-5", an open range "3-", or "/10" for every tenth;
+// "3-20/5" is the fifth, tenth, fifteenth and twentieth.
 type Span struct {
 	// From and To are the first and last count. 0: no bound.
 	From, To int
@@ -112,9 +113,11 @@ type Incident struct {
 	// Step is what they get. The zero value is the answer, for an incident that
 	// changes only limits or latency.
 	Step Step `yaml:"step"`
-	// Limits replace those of the plan while the incident is on. nil: no change.
+	// Limits replace those of the plan while the incident is on, for all requests.
+	// Of several incidents with limits the first counts. nil: no change.
 	Limits *Limits `yaml:"limits"`
-	// Latency replaces that of the plan while the incident is on. nil: no change.
+	// Latency replaces that of the plan while the incident is on, for the requests
+	// that match, all of them. Of several incidents the first counts. nil: no change.
 	Latency *Latency `yaml:"latency"`
 }
 
@@ -122,7 +125,8 @@ type Incident struct {
 // The zero value is a share of 1. In a document it is a number, or {from, to}.
 type Ramp struct {
 	// From and To are between 0 and 1. An incident without an end stays at From.
-	From, To float64
+	From float64 `yaml:"from"`
+	To   float64 `yaml:"to"`
 }
 
 // Latency is how long an answer takes to come.
@@ -140,9 +144,11 @@ type Latency struct {
 // spread, or {median, p99} for a log-normal one, which is how API latencies look.
 type Spread struct {
 	// Min and Max bound an even spread; equal bounds make it constant.
-	Min, Max time.Duration
+	Min time.Duration `yaml:"min"`
+	Max time.Duration `yaml:"max"`
 	// Median and P99 are the points that half and 99 % of the draws stay below.
-	Median, P99 time.Duration
+	Median time.Duration `yaml:"median"`
+	P99    time.Duration `yaml:"p99"`
 }
 
 // Failing returns the plan of a server that fails n times with the status and

@@ -12,121 +12,105 @@ import (
 	"holdfast/standin"
 )
 
-func TestPlanIsReadFromJSON(t *testing.T) {
-	got, err := standin.ParsePlan([]byte(`{
-		"reply": "fine",
-		"bad_keys": ["old"],
-		"steps": [{"kind": "http", "times": -1, "status": 429, "retry_after": 2.50, "code": 17, "header": {"x-a": "b"}}],
-		"jobs": {
-			"SHP-1": [],
-			"SHP-2": [{"kind": "cut", "after": 3, "how": "rst", "torn": "frame", "gap": 0.25}, {"delay": "1m"}, {"kind": "refusal", "category": "cyber"}]
-		}
-	}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestPlanIsReadFromYAMLAndFromJSON(t *testing.T) {
+	t.Parallel()
+	one, yes := 1, true
 	want := standin.Plan{
-		Reply: "fine", BadKeys: []string{"old"},
-		Steps: []standin.Step{{Kind: standin.HTTP, Times: -1, Status: 429, RetryAfter: "2.50", Code: "17", Header: standin.Header{"x-a": {"b"}}}},
-		Jobs: map[string][]standin.Step{"SHP-1": nil, "SHP-2": {
+		Seed: 18446744073709551615, Reply: "fine", BadKeys: []string{"old"},
+		Steps: []standin.Step{{
+			Kind: standin.HTTP, Times: -1, Status: 429, RetryAfter: "2.50", Code: "17", Delay: 90 * time.Second,
+			Header: standin.Header{"x-a": {"b"}, "x-should-retry": {"true"}, "retry-after": {"1", "2.0"}},
+		}},
+		Jobs: map[string][]standin.Step{"SHP-1": {}, "SHP: 2": {
 			{Kind: standin.Cut, After: 3, How: standin.RST, Torn: standin.TornFrame, Gap: 250 * time.Millisecond},
-			{Delay: time.Minute}, {Kind: standin.Refusal, Category: "cyber"},
+			{Kind: standin.Refusal, Category: "cyber"},
 		}},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("plan (-want +got):\n%s", diff)
-	}
-}
-
-func TestMistakesInThePlanNameTheirLine(t *testing.T) {
-	tests := []struct {
-		name, text string
-		want       []string
-	}{
-		{"unknown fields, all of them", "{\n\"step\": [],\n\"jobs\": {\"a\": [\n{\"kind\": \"http\", \"retryAfter\": 1}\n]},\n\"colour\": 1\n}", []string{
-			`line 2: unknown field "step" in a plan; did you mean "steps"?`,
-			`line 4: unknown field "retryAfter" in a step; did you mean "retry_after"?`,
-			`line 6: unknown field "colour" in a plan; there are ["bad_keys" "jobs" "reply" "steps"]`,
+		Rules: []standin.Rule{{
+			Name: "one in ten",
+			Match: standin.Match{
+				Path: "/v1/messages*", Model: "claude-haiku-*", Header: map[string]string{"x-team": "a?"}, Text: "#7", CustomID: "row-*",
+				Nth: standin.Span{From: 3, To: 5}, Attempt: &one, Stream: &yes,
+			},
+			Share: 0.1, Per: standin.PerJob, Steps: []standin.Step{{Kind: standin.Error}}, Then: standin.Step{Kind: standin.Empty},
 		}},
-		{"repeated field", "{\"jobs\": {\"a\": [],\n\"a\": []}}", []string{`line 2: field "a" stands twice`}},
-		{"wrong type", "{\"steps\": [\n{\"status\": \"x\"},\n{\"delay\": \"soon\"}, {\"retry_after\": true}]}", []string{
-			"line 2: string where a value of type int belongs", `line 3: "soon" is not a time`, "line 3: true is neither text nor a number",
-		}},
-		{"wrong bracket", "{\n\"steps\": {}}", []string{"line 2: a list of steps must begin with ["}},
-		{"broken JSON", "{\n\"steps\": [\n", []string{"line 3: unexpected EOF"}},
-		{"nothing", "", []string{"line 1: unexpected EOF"}},
-		{"more than a plan", "{}\n{}", []string{"something follows the plan"}},
-		{"checked as well", `{"steps": [{"kind": "http"}]}`, []string{`steps[0]: a step of kind "http" needs a status`}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			_, err := standin.ParsePlan([]byte(tt.text))
-			if err == nil {
-				t.Fatal("no error")
-			}
-			lines := strings.Split(err.Error(), "\n")
-			if len(lines) != len(tt.want) {
-				t.Errorf("%d mistakes, want %d:\n%v", len(lines), len(tt.want), err)
-			}
-			for _, want := range tt.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("no %q in:\n%v", want, err)
-				}
-			}
-		})
-	}
-}
-
-func TestValidateReportsEveryMistakeAtOnce(t *testing.T) {
-	plan := standin.Plan{
-		BadKeys: []string{""},
-		Steps: []standin.Step{
-			{Kind: "explosion"},
-			{Kind: standin.HTTP, Times: -1, Status: 99, Category: "cyber"},
-			{Kind: standin.Cut, After: 2, At: standin.First, How: "loud"},
-			{Kind: standin.Error, At: "late", After: -1},
-			{Status: 500},
-			{Delay: -1, RequestID: "a\nb", Header: standin.Header{"a b": {"c"}}},
+		Timeline: []standin.Incident{
+			{
+				Name: "ramp", From: time.Minute, To: 3 * time.Minute, Share: standin.Ramp{From: 0.2, To: 1}, Match: standin.Match{Nth: standin.Span{Every: 10}},
+				Step:    standin.Step{Kind: standin.HTTP, Status: 529, RetryAfter: "now+3s"},
+				Limits:  &standin.Limits{Tier: standin.TierStart, RequestsPerMinute: 5, Growth: 1.5},
+				Latency: &standin.Latency{FirstToken: standin.Spread{Min: time.Second, Max: 2 * time.Second}},
+			},
+			{Share: standin.Ramp{From: 0.5, To: 0.5}, Step: standin.Step{Kind: standin.Empty}},
 		},
-		Jobs: map[string][]standin.Step{"": nil, "J": {{Kind: standin.HTTP}}},
+		Limits: &standin.Limits{InputTokensPerMinute: 2_000_000, Concurrent: 8},
+		Latency: standin.Latency{
+			FirstToken: standin.Spread{Median: 800 * time.Millisecond, P99: 5 * time.Second},
+			PerToken:   standin.Spread{Min: 20 * time.Millisecond, Max: 20 * time.Millisecond},
+		},
 	}
-	err := plan.Validate()
-	if err == nil {
-		t.Fatal("no mistake found")
-	}
-	want := []string{
-		`steps[0]: unknown kind "explosion"; there are ok, http, refusal,`,
-		`steps[1]: a step of kind "http" takes no category`,
-		`steps[1]: status 99 is not between`,
-		`steps[1]: times is negative, so the steps behind it are never played`,
-		`steps[2]: after counts content events; at "first" has none`,
-		`steps[2]: unknown ending "loud"`,
-		`steps[3]: after -1 is not between`,
-		`steps[3]: unknown stage "late"`,
-		`steps[4]: a step of kind "ok" takes no status`,
-		`steps[5]: delay and gap cannot be negative`,
-		`steps[5]: header "a b" is not a header`,
-		`steps[5]: request_id holds a control character`,
-		`jobs[""]: a job needs a text`,
-		`jobs["J"][0]: a step of kind "http" needs a status`,
-		`bad_keys: `,
-	}
-	lines := strings.Split(err.Error(), "\n")
-	if len(lines) != len(want) {
-		t.Errorf("%d mistakes, want %d", len(lines), len(want))
-	}
-	for i, line := range lines {
-		if i < len(want) && !strings.HasPrefix(line, "standin: "+want[i]) {
-			t.Errorf("mistake %d: %s\nwant %s", i, line, want[i])
+	for name, text := range map[string]string{"YAML": planYAML, "JSON": planJSON} {
+		got, err := standin.ParsePlan([]byte(text))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	defer func() {
-		if recover() == nil {
-			t.Error("New took the plan")
-		}
-	}()
-	standin.New(plan)
 }
+
+const planYAML = `# a comment
+seed: 18446744073709551615
+reply: fine
+bad_keys: old
+steps:
+  - {kind: http, times: -1, status: 429, retry_after: 2.50, code: 17, delay: 90, header: {x-a: b, x-should-retry: true, retry-after: [1, 2.0]}}
+jobs:
+  SHP-1: []
+  "SHP: 2":
+    - {kind: cut, after: 3, how: rst, torn: frame, gap: 0.25}
+    - kind: refusal
+      category: cyber
+rules:
+  - name: one in ten
+    match: {path: /v1/messages*, model: claude-haiku-*, header: {x-team: a?}, text: "#7", custom_id: row-*, nth: 3-5, attempt: 1, stream: true}
+    share: 0.1
+    per: job
+    steps: [{kind: error}]
+    then: {kind: empty}
+timeline:
+  - name: ramp
+    from: 60
+    to: 3m
+    share: {from: 0.2, to: 1}
+    match: {nth: /10}
+    step: {kind: http, status: 529, retry_after: now+3s}
+    limits: {tier: start, requests_per_minute: 5, growth: 1.5}
+    latency: {first_token: {min: 1s, max: 2}}
+  - share: 0.5
+    step: {kind: empty}
+limits: {input_tokens_per_minute: 2000000, concurrent: 8}
+latency:
+  first_token: {median: 800ms, p99: 5s}
+  per_token: 0.02
+`
+
+const planJSON = `{
+	"seed": 18446744073709551615, "reply": "fine", "bad_keys": ["old"],
+	"steps": [{"kind": "http", "times": -1, "status": 429, "retry_after": 2.50, "code": 17, "delay": 90,
+		"header": {"x-a": "b", "x-should-retry": true, "retry-after": [1, 2.0]}}],
+	"jobs": {
+		"SHP-1": [],
+		"SHP: 2": [{"kind": "cut", "after": 3, "how": "rst", "torn": "frame", "gap": 0.25}, {"kind": "refusal", "category": "cyber", "code": null}]
+	},
+	"rules": [{"name": "one in ten", "match": {"path": "/v1/messages*", "model": "claude-haiku-*", "header": {"x-team": "a?"}, "text": "#7",
+		"custom_id": "row-*", "nth": "3-5", "attempt": 1, "stream": true}, "share": 1e-1, "per": "job", "steps": [{"kind": "error"}], "then": {"kind": "empty"}}],
+	"timeline": [{"name": "ramp", "from": 60, "to": "3m", "share": {"from": 0.2, "to": 1}, "match": {"nth": "/10"},
+		"step": {"kind": "http", "status": 529, "retry_after": "now+3s"}, "limits": {"tier": "start", "requests_per_minute": 5, "growth": 1.5},
+		"latency": {"first_token": {"min": "1s", "max": 2}}}, {"share": 0.5, "step": {"kind": "empty"}}],
+	"limits": {"input_tokens_per_minute": 2000000, "concurrent": 8},
+	"latency": {"first_token": {"median": "800ms", "p99": "5s"}, "per_token": 0.02}
+}`
 
 func TestFailingIsTheTutorialsServer(t *testing.T) {
 	tests := []struct {
@@ -173,6 +157,7 @@ func TestTableOfFaultsIsTrue(t *testing.T) {
 func FuzzParsePlan(f *testing.F) {
 	for _, s := range []string{
 		`{}`, `{"steps":[{"kind":"http","status":429,"retry_after":1}]}`, `{"jobs":{"a":[{"kind":"cut","after":2}]}}`, `{"steps":[{"delay":1e9}]}`,
+		planYAML, planJSON, "rules:\n  - match: {nth: 3-}\n    share: 0\n", "latency: {first_token: {median: 1s}}", "jobs: {? : []}", "- a", "a: &x b", "\t", "steps:\n- {kind: refused}",
 		`{"step":1}`, `[`, `{"steps":null,"reply":null,"bad_keys":null}`, `{"steps":[{"delay":null,"code":null}]}`, `{"a":1,"a":2}`,
 	} {
 		f.Add(s)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"holdfast/internal/wire"
 )
@@ -21,6 +23,7 @@ type Server struct {
 	plan    Plan
 	script  *script
 	journal *journal
+	origin  atomic.Pointer[time.Time] // of the timeline
 
 	closed    chan struct{}
 	closeOnce sync.Once
@@ -40,7 +43,9 @@ func New(plan Plan) *Server {
 		plan.BadKeys = []string{"bad"}
 	}
 	plan.BadKeys = slices.Clone(plan.BadKeys)
-	return &Server{plan: plan, script: newScript(plan), journal: newJournal(), closed: make(chan struct{})}
+	s := &Server{plan: plan, script: newScript(plan), journal: newJournal(), closed: make(chan struct{})}
+	s.Reset()
+	return s
 }
 
 // Close ends every request that is waiting: delays, timeouts and stalls. The
@@ -50,6 +55,8 @@ func (s *Server) Close() { s.closeOnce.Do(func() { close(s.closed) }) }
 // Reset forgets the journal, the bill and every count, and begins all steps anew.
 // Requests that are open then are no longer recorded.
 func (s *Server) Reset() {
+	now := time.Now()
+	s.origin.Store(&now)
 	s.script.reset()
 	s.journal.reset()
 }
@@ -89,11 +96,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.fail(refused.status, refused.code, refused.message)
 		return
 	}
-	job, attempt, step := s.script.next(q.prompt)
-	if step.RequestID != "" {
-		a.requestID = step.RequestID
+	d := s.script.decide(facts{
+		now: time.Since(*s.origin.Load()), path: r.URL.Path, model: q.model, header: r.Header, prompt: q.prompt,
+		customID: r.Header.Get("x-custom-id"), sdkRetry: entry.SDKRetry, stream: q.stream, digest: entry.Digest,
+	})
+	if d.step.RequestID != "" {
+		a.requestID = d.step.RequestID
 	}
-	entry.begin(step.Kind, job, attempt, a.requestID)
-	a.step = step
+	job := ""
+	if d.named {
+		job = d.job
+	}
+	entry.begin(d.step.Kind, job, d.attempt, a.requestID)
+	a.step = d.step
 	a.play()
 }

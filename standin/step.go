@@ -1,9 +1,6 @@
 package standin
 
-import (
-	"encoding/json"
-	"time"
-)
+import "time"
 
 // Step is one fault, or one good answer. Which fields a Kind takes is in the
 // table that Faults returns; Validate refuses the others.
@@ -255,17 +252,4 @@ func (s Step) withDefaults() Step {
 		s.How = Clean
 	}
 	return s
-}
-
-// UnmarshalJSON takes one text, number or list of them for each name.
-func (h *Header) UnmarshalJSON(text []byte) error {
-	var one map[string]scalar
-	if err := json.Unmarshal(text, &one); err != nil {
-		return json.Unmarshal(text, (*map[string][]string)(h))
-	}
-	*h = make(Header, len(one))
-	for name, value := range one {
-		(*h)[name] = []string{string(value)}
-	}
-	return nil
 }

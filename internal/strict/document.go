@@ -60,6 +60,11 @@ func (d *Document) Decode(text []byte, into any) {
 		d.syntax(err)
 		return
 	}
+	defer func() {
+		for _, m := range d.mistakes {
+			d.misread[m.Path] = true
+		}
+	}()
 	for i, doc := range file.Docs {
 		if doc.Body == nil {
 			continue
@@ -132,9 +137,6 @@ func (d *Document) Wrong(path, format string, args ...any) {
 }
 
 func (d *Document) add(line int, path, text string) {
-	if d.misread != nil {
-		d.misread[path] = true
-	}
 	d.mistakes = append(d.mistakes, &Mistake{Line: line, Path: path, Text: text})
 }
 
