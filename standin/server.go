@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"holdfast/internal/wire"
 )
@@ -23,7 +21,6 @@ type Server struct {
 	plan    Plan
 	script  *script
 	journal *journal
-	origin  atomic.Pointer[time.Time] // of the timeline
 
 	closed    chan struct{}
 	closeOnce sync.Once
@@ -43,9 +40,7 @@ func New(plan Plan) *Server {
 		plan.BadKeys = []string{"bad"}
 	}
 	plan.BadKeys = slices.Clone(plan.BadKeys)
-	s := &Server{plan: plan, script: newScript(plan), journal: newJournal(), closed: make(chan struct{})}
-	s.Reset()
-	return s
+	return &Server{plan: plan, script: newScript(plan), journal: newJournal(), closed: make(chan struct{})}
 }
 
 // Close ends every request that is waiting: delays, timeouts and stalls. The
@@ -55,8 +50,6 @@ func (s *Server) Close() { s.closeOnce.Do(func() { close(s.closed) }) }
 // Reset forgets the journal, the bill and every count, and begins all steps anew.
 // Requests that are open then are no longer recorded.
 func (s *Server) Reset() {
-	now := time.Now()
-	s.origin.Store(&now)
 	s.script.reset()
 	s.journal.reset()
 }
@@ -97,8 +90,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d := s.script.decide(facts{
-		now: time.Since(*s.origin.Load()), path: r.URL.Path, model: q.model, header: r.Header, prompt: q.prompt,
-		customID: r.Header.Get("x-custom-id"), sdkRetry: entry.SDKRetry, stream: q.stream, digest: entry.Digest,
+		now: entry.now(), path: r.URL.Path, model: q.model, header: r.Header, prompt: q.prompt,
+		customID: r.Header.Get("x-custom-id"), sdkRetry: sdkRetry(r.Header), stream: q.stream, digest: string(entry.rec.digest[:]),
 	})
 	if d.step.RequestID != "" {
 		a.requestID = d.step.RequestID
@@ -107,6 +100,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if d.named {
 		job = d.job
 	}
+	entry.rule(d.rule)
 	entry.begin(d.step.Kind, job, d.attempt, a.requestID)
 	a.step = d.step
 	a.play()

@@ -2,9 +2,6 @@ package standin
 
 import "time"
 
-// never is a time that does not come.
-const never time.Duration = -1
-
 // on reports whether the incident is on.
 func (n *Incident) on(now time.Duration) bool { return now >= n.From && (n.To == 0 || now < n.To) }
 
