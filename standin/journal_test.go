@@ -152,7 +152,7 @@ func TestJournalIsReadableOverHTTP(t *testing.T) {
 		for _, ask := range []struct {
 			method, path string
 			status       int
-		}{{"POST", "reset", 204}, {"GET", "reset", 404}, {"GET", "nothing", 404}} {
+		}{{"POST", "reset", 204}, {"GET", "reset", 405}, {"POST", "ledger", 405}, {"GET", "nothing", 404}} {
 			req, _ := http.NewRequestWithContext(t.Context(), ask.method, url+"/_standin/"+ask.path, nil)
 			res, err := c.Do(req)
 			if err != nil {

@@ -58,8 +58,20 @@ func (s *Server) Reset() {
 // included. Of more than 100,000 requests the newest are kept.
 func (s *Server) Journal() Journal {
 	all, _ := s.journal.copy()
+	all.markBilledTwice()
 	return all
 }
+
+// Ledger returns what the work in the journal cost and who paid for it twice.
+func (s *Server) Ledger() Ledger {
+	all, forgotten := s.journal.copy()
+	l := all.Ledger()
+	l.Forgotten = forgotten
+	return l
+}
+
+// Report judges the client by what the journal holds.
+func (s *Server) Report() Report { return s.Journal().Report() }
 
 // Open returns the number of requests being answered now.
 func (s *Server) Open() int { return s.journal.openNow() }

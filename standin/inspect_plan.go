@@ -1,0 +1,187 @@
+package standin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func (s *Server) inspectPlan(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, document(reflect.ValueOf(s.plan.withoutSecrets())))
+}
+
+// changePlan takes a new plan.
+func (s *Server) changePlan(w http.ResponseWriter, r *http.Request) {
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPlan))
+	if err != nil {
+		status, tooLarge := http.StatusBadRequest, new(http.MaxBytesError)
+		if errors.As(err, &tooLarge) {
+			status = http.StatusRequestEntityTooLarge
+		}
+		http.Error(w, "standin: the plan could not be read: "+err.Error(), status)
+		return
+	}
+	plan, err := ParsePlan(text)
+	if err == nil {
+		err = s.take(plan)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// take puts the plan in force.
+func (s *Server) take(plan Plan) error {
+	if setter, ok := any(s).(interface{ SetPlan(Plan) error }); ok {
+		return setter.SetPlan(plan)
+	}
+	return errors.New("standin: this server keeps its plan")
+}
+
+// secretHeaders are those whose globs may hold a key.
+var secretHeaders = []string{"authorization", "x-api-key", "api-key", "cookie", "proxy-authorization"}
+
+// withoutSecrets returns the plan without keys and without texts of answers.
+func (p Plan) withoutSecrets() Plan {
+	p.BadKeys = nil
+	p.Reply = ""
+	p.Steps = withoutBodies(p.Steps)
+	if p.Jobs != nil {
+		jobs := make(map[string][]Step, len(p.Jobs))
+		for job, steps := range p.Jobs {
+			jobs[job] = withoutBodies(steps)
+		}
+		p.Jobs = jobs
+	}
+	p.Rules = slices.Clone(p.Rules)
+	for i, rule := range p.Rules {
+		p.Rules[i].Match = rule.Match.withoutKeys()
+		p.Rules[i].Steps = withoutBodies(rule.Steps)
+		p.Rules[i].Then = rule.Then.withoutBody()
+	}
+	p.Timeline = slices.Clone(p.Timeline)
+	for i, incident := range p.Timeline {
+		p.Timeline[i].Match = incident.Match.withoutKeys()
+		p.Timeline[i].Step = incident.Step.withoutBody()
+	}
+	return p
+}
+
+func (m Match) withoutKeys() Match {
+	header := make(map[string]string, len(m.Header))
+	for name, glob := range m.Header {
+		if !slices.Contains(secretHeaders, strings.ToLower(name)) {
+			header[name] = glob
+		}
+	}
+	m.Header = header
+	return m
+}
+
+func withoutBodies(steps []Step) []Step {
+	steps = slices.Clone(steps)
+	for i, step := range steps {
+		steps[i] = step.withoutBody()
+	}
+	return steps
+}
+
+func (s Step) withoutBody() Step {
+	if s.Body != "" {
+		s.Body = fmt.Sprintf("(%d bytes)", len(s.Body))
+	}
+	return s
+}
+
+// document returns the value as ParsePlan reads it, without what is zero.
+func document(v reflect.Value) any {
+	switch value := v.Interface().(type) {
+	case time.Duration:
+		return value.String()
+	case Span:
+		return value.text()
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		return document(v.Elem()) // one to a zero value counts: the caller leaves out nil
+	case reflect.Slice:
+		list := make([]any, v.Len())
+		for i := range list {
+			list[i] = document(v.Index(i))
+		}
+		return list
+	case reflect.Map:
+		object := make(map[string]any, v.Len())
+		for entry := v.MapRange(); entry.Next(); {
+			object[entry.Key().String()] = document(entry.Value())
+		}
+		return object
+	case reflect.Struct:
+		return membersOf(v)
+	}
+	return v.Interface()
+}
+
+// members are a JSON object in the order of the struct.
+type members []member
+
+type member struct {
+	name  string
+	value any
+}
+
+func membersOf(v reflect.Value) members {
+	var all members
+	for i := range v.NumField() {
+		value := v.Field(i)
+		empty := value.IsZero() || (value.Kind() == reflect.Map && value.Len() == 0)
+		if empty {
+			continue
+		}
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+		if name == "" {
+			name = strings.ToLower(v.Type().Field(i).Name)
+		}
+		all = append(all, member{name, document(value)})
+	}
+	return all
+}
+
+// MarshalJSON keeps the order.
+func (f members) MarshalJSON() ([]byte, error) {
+	text := []byte{'{'}
+	for i, m := range f {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(strconv.AppendQuote(text, m.name), ':')
+		value, err := json.Marshal(m.value)
+		if err != nil {
+			return nil, err
+		}
+		text = append(text, value...)
+	}
+	return append(text, '}'), nil
+}
+
+// text is the span as a document has it.
+func (s Span) text() string {
+	switch {
+	case s.Every > 0:
+		return "/" + strconv.Itoa(s.Every)
+	case s.From == s.To:
+		return strconv.Itoa(s.From)
+	case s.To == 0:
+		return strconv.Itoa(s.From) + "-"
+	}
+	return fmt.Sprintf("%d-%d", s.From, s.To)
+}
