@@ -121,9 +121,9 @@ func nodeAnthropicWaits() []nodeCase {
 		cases = append(cases, nodeCase{name: "retry-after: " + row.name, ask: nodeAsk{Call: "message"}, want: good(answer), attempts: 2, gaps: []time.Duration{row.gap},
 			plan: steps(standin.Step{Kind: standin.HTTP, Status: 429, Header: row.header})})
 	}
-	return append(cases, nodeCase{name: "retry-after: an hour is slept out", ask: nodeAsk{Call: "message", LeaveMS: 700}, want: nodeSaw{Class: "APIUserAbortError"}, attempts: 1,
+	return append(cases, nodeCase{name: "retry-after: an hour is slept out", ask: nodeAsk{Call: "message", LeaveMS: 3000}, want: nodeSaw{Class: "APIUserAbortError"}, attempts: 1,
 		plan: standin.Failing(1, 429, "3600"), check: func(t *testing.T, saw nodeSaw, _ *standin.Server) {
-			if saw.ElapsedMS < 690 {
+			if saw.ElapsedMS < 2990 {
 				t.Errorf("the caller got his error after %d ms, before he left", saw.ElapsedMS)
 			}
 		}})
@@ -139,7 +139,7 @@ func nodeAnthropicBrokenReplies() []nodeCase {
 				}
 			}},
 		{name: "one reset, then the answer", ask: nodeAsk{Call: "final"}, plan: steps(standin.Step{Kind: standin.Reset}), want: good(answer), attempts: 2, gaps: ownBackoff[:1]},
-		{name: "no byte within the timeout", ask: nodeAsk{Call: "message", TimeoutMS: 300}, plan: always(standin.Step{Kind: standin.Timeout}),
+		{name: "no byte within the timeout", ask: nodeAsk{Call: "message", TimeoutMS: 1500}, plan: always(standin.Step{Kind: standin.Timeout}),
 			want: nodeSaw{Class: "APIConnectionTimeoutError"}, attempts: 3, closed: standin.Client,
 			gaps: behindTimeout},
 		{name: "a page with 200", ask: nodeAsk{Call: "message"}, plan: steps(standin.Step{Kind: standin.HTML}), attempts: 1, want: nodeSaw{OK: true}},
@@ -167,9 +167,9 @@ func nodeAnthropicBrokenStreams() []nodeCase {
 		{name: "cut clean, helper", ask: nodeAsk{Call: "final"}, plan: cut(standin.Clean), want: nodeSaw{Class: "AnthropicError", Text: "This is "}, attempts: 1, closed: standin.Peer},
 		{name: "cut inside a chunk", ask: nodeAsk{Call: "events"}, plan: cut(standin.Chunk), want: nodeSaw{Class: "TypeError", Text: "This is "}, attempts: 1, closed: standin.Peer},
 		{name: "cut by a reset", ask: nodeAsk{Call: "final"}, plan: steps(standin.Step{Kind: standin.Cut, How: standin.RST, After: 2, Gap: 100 * time.Millisecond}), want: nodeSaw{Class: "AnthropicError", Text: "This is "}, lossy: true, attempts: 1, closed: standin.Peer},
-		{name: "silence until the caller leaves", ask: nodeAsk{Call: "final", LeaveMS: 500}, plan: cut(standin.Silence), want: nodeSaw{Class: "APIUserAbortError", Text: "This is "},
+		{name: "silence until the caller leaves", ask: nodeAsk{Call: "final", LeaveMS: 50, LeaveAfterText: true}, plan: cut(standin.Silence), want: nodeSaw{Class: "APIUserAbortError", Text: "This is "},
 			attempts: 1, closed: standin.Client},
-		{name: "silence is no matter of the timeout", ask: nodeAsk{Call: "events", TimeoutMS: 200, LeaveMS: 600}, plan: cut(standin.Silence), want: nodeSaw{OK: true, Text: "This is "}, attempts: 1, closed: standin.Client},
+		{name: "silence is no matter of the timeout", ask: nodeAsk{Call: "events", TimeoutMS: 1500, LeaveMS: 2500, LeaveAfterText: true}, plan: cut(standin.Silence), want: nodeSaw{OK: true, Text: "This is "}, attempts: 1, closed: standin.Client},
 		{name: "an empty stream", ask: nodeAsk{Call: "final"}, plan: steps(standin.Step{Kind: standin.Empty}), want: nodeSaw{Class: "AnthropicError"}, attempts: 1},
 		{name: "a page instead of a stream", ask: nodeAsk{Call: "events"}, plan: steps(standin.Step{Kind: standin.HTML}), want: nodeSaw{OK: true}, attempts: 1},
 	}

@@ -114,7 +114,7 @@ func nodeOpenAIWaits() []nodeCase {
 				}
 			}})
 	}
-	return append(cases, nodeCase{name: "retry-after: a minute is slept out", ask: nodeAsk{Call: "chat", LeaveMS: 900}, want: nodeSaw{Class: "APIUserAbortError"}, attempts: 1,
+	return append(cases, nodeCase{name: "retry-after: a minute is slept out", ask: nodeAsk{Call: "chat", LeaveMS: 3000}, want: nodeSaw{Class: "APIUserAbortError"}, attempts: 1,
 		plan: standin.Failing(1, 429, "60")})
 }
 
@@ -125,7 +125,7 @@ func nodeOpenAIBroken() []nodeCase {
 	}
 	return []nodeCase{
 		{name: "reset before the headers", ask: nodeAsk{Call: "chat"}, plan: always(standin.Step{Kind: standin.Reset}), want: nodeSaw{Class: "APIConnectionError"}, attempts: 3, gaps: ownBackoff, closed: standin.Peer},
-		{name: "no byte within the timeout", ask: nodeAsk{Call: "chat", TimeoutMS: 300}, plan: always(standin.Step{Kind: standin.Timeout}), want: nodeSaw{Class: "APIConnectionTimeoutError"}, attempts: 3, closed: standin.Client,
+		{name: "no byte within the timeout", ask: nodeAsk{Call: "chat", TimeoutMS: 1500}, plan: always(standin.Step{Kind: standin.Timeout}), want: nodeSaw{Class: "APIConnectionTimeoutError"}, attempts: 3, closed: standin.Client,
 			gaps: behindTimeout},
 		{name: "error in the stream", ask: nodeAsk{Call: "chat_events"}, plan: steps(standin.Step{Kind: standin.Error, Status: 500, After: 2}), want: nodeSaw{Class: "APIError", Type: "server_error", Text: "This is "}, attempts: 1},
 		{name: "error first", ask: nodeAsk{Call: "chat_events"}, plan: steps(standin.Step{Kind: standin.Error, Status: 429, At: standin.First}), want: nodeSaw{Class: "APIError", Type: "rate_limit_exceeded"}, attempts: 1},
@@ -133,7 +133,7 @@ func nodeOpenAIBroken() []nodeCase {
 		{name: "cut clean, helper", ask: nodeAsk{Call: "chat_final"}, plan: cut(standin.Clean), want: nodeSaw{Class: "OpenAIError"}, attempts: 1, closed: standin.Peer},
 		{name: "cut inside a chunk", ask: nodeAsk{Call: "chat_events"}, plan: cut(standin.Chunk), want: nodeSaw{Class: "TypeError", Text: "This is "}, attempts: 1, closed: standin.Peer},
 		{name: "cut by a reset", ask: nodeAsk{Call: "chat_events"}, plan: steps(standin.Step{Kind: standin.Cut, How: standin.RST, After: 2, Gap: 100 * time.Millisecond}), want: nodeSaw{Class: "TypeError", Text: "This is "}, lossy: true, attempts: 1, closed: standin.Peer},
-		{name: "silence until the caller leaves", ask: nodeAsk{Call: "chat_events", LeaveMS: 500}, plan: cut(standin.Silence), want: nodeSaw{OK: true, Text: "This is "}, attempts: 1, closed: standin.Client},
+		{name: "silence until the caller leaves", ask: nodeAsk{Call: "chat_events", LeaveMS: 50, LeaveAfterText: true}, plan: cut(standin.Silence), want: nodeSaw{OK: true, Text: "This is "}, attempts: 1, closed: standin.Client},
 		{name: "a page with 200", ask: nodeAsk{Call: "chat"}, plan: steps(standin.Step{Kind: standin.HTML}), want: nodeSaw{OK: true}, attempts: 1},
 		{name: "nothing with 200", ask: nodeAsk{Call: "chat"}, plan: steps(standin.Step{Kind: standin.Empty}), want: nodeSaw{OK: true}, attempts: 1},
 	}

@@ -3,7 +3,7 @@
 import Anthropic, { toFile } from '@anthropic-ai/sdk';
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
 import { jsonSchemaOutputFormat } from '@anthropic-ai/sdk/helpers/json-schema';
-import { run } from './scenarios.mjs';
+import { add, run } from './scenarios.mjs';
 
 const model = 'claude-sonnet-5-5';
 const weather = {
@@ -55,7 +55,7 @@ const calls = {
     Object.assign(seen, { text: '', events: [] });
     for await (const event of stream) {
       seen.events.push(event.type);
-      if (event.delta?.type === 'text_delta') seen.text += event.delta.text;
+      if (event.delta?.type === 'text_delta') add(seen, event.delta.text);
       if (event.type === 'message_delta') Object.assign(seen, { stop_reason: event.delta.stop_reason, usage: usage(event.usage) });
     }
     return seen;
@@ -65,7 +65,7 @@ const calls = {
   final: async (client, s, options, seen) => {
     seen.text = '';
     const stream = client.messages.stream(ask(s), options);
-    stream.on('text', (piece) => { seen.text += piece; });
+    stream.on('text', (piece) => add(seen, piece));
     const message = await stream.finalMessage();
     return { ...told(message), streamed: seen.text, request_id: stream.request_id };
   },

@@ -1,7 +1,7 @@
 // The calls that people make with the Node SDK of OpenAI.
 
 import OpenAI from 'openai';
-import { run } from './scenarios.mjs';
+import { add, run } from './scenarios.mjs';
 
 const model = 'gpt-6';
 const schema = {
@@ -45,7 +45,7 @@ const calls = {
     const stream = await client.chat.completions.create(params, options);
     Object.assign(seen, { text: '' });
     for await (const chunk of stream) {
-      seen.text += chunk.choices[0]?.delta.content ?? '';
+      add(seen, chunk.choices[0]?.delta.content ?? '');
       if (chunk.choices[0]?.finish_reason) seen.stop_reason = chunk.choices[0].finish_reason;
       if (chunk.usage) seen.usage = { input: chunk.usage.prompt_tokens, output: chunk.usage.completion_tokens };
     }
@@ -82,7 +82,7 @@ const calls = {
     Object.assign(seen, { text: '', events: [] });
     for await (const event of stream) {
       seen.events.push(event.type);
-      if (event.type === 'response.output_text.delta') seen.text += event.delta;
+      if (event.type === 'response.output_text.delta') add(seen, event.delta);
       if (event.response) seen.stop_reason = event.response.status;
       if (event.response?.usage) seen.usage = response(event.response).usage;
       if (event.response?.error) seen.code = event.response.error.code;

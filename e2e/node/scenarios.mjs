@@ -13,10 +13,20 @@ export async function run({ connect, calls }) {
   }));
 }
 
+// add notes a piece of text that a stream has brought.
+export function add(seen, piece) {
+  if (seen.text === '' && piece !== '') seen.began?.();
+  seen.text += piece;
+}
+
 async function play(connect, calls, scenario) {
   const start = performance.now();
   const seen = {}; // what a call saw before it failed
-  const options = scenario.leave_ms ? { signal: AbortSignal.timeout(scenario.leave_ms) } : {};
+  const caller = new AbortController();
+  const leave = () => { if (scenario.leave_ms) setTimeout(() => caller.abort(), scenario.leave_ms); };
+  const options = { signal: caller.signal };
+  if (scenario.leave_after_text) seen.began = leave; // the call says when its first text has come
+  else leave();
   let result;
   try {
     const call = calls[scenario.call];
@@ -26,6 +36,7 @@ async function play(connect, calls, scenario) {
   } catch (e) {
     result = { ok: false, ...seen, ...describe(e) };
   }
+  delete result.began;
   return { ...result, elapsed_ms: Math.round(performance.now() - start) };
 }
 
