@@ -22,8 +22,17 @@ type script struct {
 	latency  Latency
 
 	mu     sync.Mutex
-	played uint64 // requests that Steps were for
-	counts jobCounts
+	counts counts
+}
+
+// counts is all that changes from one request to the next.
+type counts struct {
+	seen      []uint64 // by rule: requests that fit all but Nth
+	played    []uint64 // by rule: requests that its steps were for
+	jobs      []uint64 // by job: requests that its steps were for
+	steps     uint64   // requests that Plan.Steps were for
+	incidents []uint64 // by incident: requests that fit all but Nth while it was on
+	attempts  jobCounts
 }
 
 // scriptStep is a step with its defaults.
@@ -39,21 +48,17 @@ type scriptRule struct {
 	perJob bool
 	steps  []scriptStep
 	then   scriptStep
-	seen   uint64 // requests that fit all but Nth
-	played uint64 // requests that the steps were for
 }
 
 type scriptJob struct {
-	key    string
-	steps  []scriptStep
-	played uint64
+	key   string
+	steps []scriptStep
 }
 
 type scriptIncident struct {
 	Incident
 	match matcher
-	empty bool   // there is no step
-	seen  uint64 // requests that fit all but Nth while it was on
+	empty bool // there is no step
 }
 
 // decision is what a request gets.
@@ -113,15 +118,9 @@ func newStep(step Step) scriptStep {
 func (s *script) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.played, s.counts = 0, jobCounts{seed: maphash.MakeSeed()}
-	for i := range s.rules {
-		s.rules[i].seen, s.rules[i].played = 0, 0
-	}
-	for i := range s.jobs {
-		s.jobs[i].played = 0
-	}
-	for i := range s.timeline {
-		s.timeline[i].seen = 0
+	s.counts = counts{
+		seen: make([]uint64, len(s.rules)), played: make([]uint64, len(s.rules)), jobs: make([]uint64, len(s.jobs)),
+		incidents: make([]uint64, len(s.timeline)), attempts: jobCounts{seed: maphash.MakeSeed()},
 	}
 }
 
@@ -158,7 +157,7 @@ func (s *script) decide(f facts) decision {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d.attempt = int(s.counts.next(0, d.job))
+	d.attempt = int(s.counts.attempts.next(0, d.job))
 	about := subject{seed: s.seed, job: d.job, attempt: d.attempt}
 	from, step := s.scripted(&fits, about)
 	d.rule, d.step = from, step.Step
@@ -169,7 +168,7 @@ func (s *script) decide(f facts) decision {
 		if !fits.incidents[i] {
 			continue
 		}
-		if n.seen++; !n.match.Nth.includes(n.seen) {
+		if s.counts.incidents[i]++; !n.match.Nth.includes(s.counts.incidents[i]) {
 			continue
 		}
 		if n.Latency != nil && !slowed {
@@ -192,27 +191,27 @@ func (s *script) scripted(fits *fitting, about subject) (from string, step *scri
 		if !fits.rules[i] {
 			continue
 		}
-		r.seen++
-		if chosen < 0 && r.match.Nth.includes(r.seen) && about.hit(r.name, r.share) {
+		s.counts.seen[i]++
+		if chosen < 0 && r.match.Nth.includes(s.counts.seen[i]) && about.hit(r.name, r.share) {
 			chosen = i
 		}
 	}
 	switch {
 	case chosen >= 0:
 		r := &s.rules[chosen]
-		place := r.played
-		r.played++
+		s.counts.played[chosen]++
+		place := s.counts.played[chosen]
 		if r.perJob {
-			place = uint64(s.counts.next(chosen+1, about.job)) - 1
+			place = uint64(s.counts.attempts.next(chosen+1, about.job))
 		}
-		return r.name, stepAt(r.steps, place, &r.then)
+		return r.name, stepAt(r.steps, place-1, &r.then)
 	case fits.job >= 0:
 		j := &s.jobs[fits.job]
-		j.played++
-		return j.key, stepAt(j.steps, j.played-1, &answerStep)
+		s.counts.jobs[fits.job]++
+		return j.key, stepAt(j.steps, s.counts.jobs[fits.job]-1, &answerStep)
 	}
-	s.played++
-	return "", stepAt(s.steps, s.played-1, &answerStep)
+	s.counts.steps++
+	return "", stepAt(s.steps, s.counts.steps-1, &answerStep)
 }
 
 // answerStep is the step of a plain answer.
