@@ -45,6 +45,7 @@ type Request struct {
 	IncludeUsage bool   // chat completions: a chunk with usage ends the stream
 	Prompt       string // all text of the request, each piece ended by LF, so that no search matches across two
 	Input        int    // tokens, estimated
+	Cacheable    int    // tokens of Input up to the last cache_control; 0: nothing may be cached
 
 	Tools         []Tool
 	ToolChoice    ToolChoice

@@ -1,0 +1,27 @@
+package request
+
+import "unicode/utf8"
+
+// The estimate of tokens: a rule of thumb that all parts of the stand-in share, so that their numbers agree.
+const (
+	charactersPerToken = 4
+	imageTokens        = 1600 // an image of the largest size that is not scaled down
+	documentTokens     = 2000 // a page of a PDF with its picture
+)
+
+// Tokens estimates the tokens of a text: 4 characters each, rounded up, and at least 1.
+func Tokens(text string) int {
+	return max(1, (utf8.RuneCountInString(text)+charactersPerToken-1)/charactersPerToken)
+}
+
+// size counts the input of one request.
+type size struct {
+	characters int
+	tokens     int // of what is no text
+}
+
+func (s *size) add(text string) { s.characters += utf8.RuneCountInString(text) }
+
+func (s *size) total() int {
+	return max(1, s.tokens+(s.characters+charactersPerToken-1)/charactersPerToken)
+}
