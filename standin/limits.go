@@ -1,32 +1,125 @@
 package standin
 
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+)
+
 // Limits are rate limits as the providers enforce them: buckets that refill
-// continuously, for each key and model group.
+// continuously, for each key and model group. A bucket starts full, is drawn on
+// by every request that is let in, also by one that then fails, and is never
+// looked at without taking: either all buckets of a request give, or none does.
+//
+// Requests of the Anthropic dialect draw on requests, on input tokens (an
+// estimate at the start, without cache reads, put right when the usage is known)
+// and on output tokens as they are really produced: what a request will say is not
+// known before, so it is let in while there is one token, and a long answer
+// leaves a debt. Those of the OpenAI dialect draw on requests and on tokens, and
+// pay the larger of max_tokens and the estimate up front, for good.
+//
+// When the numbers change in the middle of a run, every bucket keeps its share: one
+// that was three quarters full stays so, one in debt stays as far in time from
+// the end of it, and a bucket without a limit before starts full. The change is
+// noticed by the first request after it.
 type Limits struct {
 	// Tier takes the public numbers of a tier: start, build or scale. Fields that
 	// are set besides replace its numbers. Default: no tier.
 	Tier Tier `yaml:"tier"`
 	// RequestsPerMinute, InputTokensPerMinute and OutputTokensPerMinute are what a
 	// bucket holds and gains in a minute. 0: that of the tier, or no limit.
+	// Negative: no limit.
 	RequestsPerMinute     int `yaml:"requests_per_minute"`
 	InputTokensPerMinute  int `yaml:"input_tokens_per_minute"`
 	OutputTokensPerMinute int `yaml:"output_tokens_per_minute"`
-	// CountTokensPerMinute is the pool of requests of count_tokens. 0: that of the
-	// tier, or no limit.
+	// TokensPerMinute is the one bucket of tokens of the OpenAI dialect; requests
+	// of the Anthropic dialect do not draw on it. 0: input and output tokens
+	// together. Negative: no limit.
+	TokensPerMinute int `yaml:"tokens_per_minute"`
+	// CountTokensPerMinute is the pool of requests of count_tokens, one for all
+	// models of a key. 0: that of the tier, or no limit. Negative: no limit.
 	CountTokensPerMinute int `yaml:"count_tokens_per_minute"`
-	// Concurrent is how many requests of a key may be open at once. 0: no limit.
+	// Groups replaces numbers for single model groups, by the name of any model in
+	// the group: models that share a limit are one group, without their dates.
+	Groups map[string]GroupLimits `yaml:"groups"`
+	// Window enforces requests and input tokens on a shorter interval than a
+	// minute, so that bursts fail while the headers still show room: with 1s and
+	// 60 requests per minute a second one at once is too many. A single request
+	// above the window's part is let in when the bucket is full. At most 1m.
+	// 0 means the minute.
+	Window time.Duration `yaml:"window"`
+	// Concurrent is how many requests of a key may be open at once. The one above
+	// it gets a 429 at once, without retry-after, for nobody knows how long the
+	// others last. 0: no limit.
 	Concurrent int `yaml:"concurrent"`
-	// Growth is the acceleration limit: by how much the requests of a minute may
-	// exceed those of the minute before, as a factor such as 1.5. 0: no limit.
+	// Growth is the acceleration limit: the requests of a key in the last 60
+	// seconds may be at most this many times those of the 60 seconds before. From
+	// a cold start a tenth of the requests per minute, at least 10, are free.
+	// Both minutes end with the running second; requests that got a 429 do not
+	// count. At least 1. 0: no limit.
 	Growth float64 `yaml:"growth"`
 }
 
-// Tier is a usage tier of the Claude API.
-type Tier string
+// GroupLimits are the numbers of one model group, as in Limits. 0: that of Limits.
+// Negative: no limit.
+type GroupLimits struct {
+	RequestsPerMinute     int `yaml:"requests_per_minute"`
+	InputTokensPerMinute  int `yaml:"input_tokens_per_minute"`
+	OutputTokensPerMinute int `yaml:"output_tokens_per_minute"`
+	TokensPerMinute       int `yaml:"tokens_per_minute"`
+}
 
-// The tiers with public numbers.
-const (
-	TierStart Tier = "start"
-	TierBuild Tier = "build"
-	TierScale Tier = "scale"
-)
+// maxRate bounds every number per minute, so that no sum of them can overflow.
+const maxRate = 1_000_000_000_000
+
+// mistakes returns what is wrong with the limits, each with the field's name in
+// front.
+func (l *Limits) mistakes() (found []string) {
+	add := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
+	if _, known := tiers[l.Tier]; !known {
+		add("tier: unknown tier %q; there are start, build, scale", l.Tier)
+	}
+	for _, n := range []struct {
+		name  string
+		value int
+	}{
+		{"requests_per_minute", l.RequestsPerMinute}, {"input_tokens_per_minute", l.InputTokensPerMinute},
+		{"output_tokens_per_minute", l.OutputTokensPerMinute}, {"tokens_per_minute", l.TokensPerMinute},
+		{"count_tokens_per_minute", l.CountTokensPerMinute},
+	} {
+		if n.value > maxRate {
+			add("%s: %d is above %d; a negative number means no limit", n.name, n.value, int64(maxRate))
+		}
+	}
+	if l.Window < 0 || l.Window > time.Minute {
+		add("window: %v is not between 0 and 1m", l.Window)
+	}
+	if l.Concurrent < 0 {
+		add("concurrent: %d is negative; 0 means no limit", l.Concurrent)
+	}
+	if l.Growth != 0 && (math.IsNaN(l.Growth) || l.Growth < 1 || l.Growth > maxRate) {
+		add("growth: %v is not a factor of at least 1; 1.5 lets a minute have half as many again", l.Growth)
+	}
+	return append(found, l.groupMistakes()...)
+}
+
+func (l *Limits) groupMistakes() (found []string) {
+	first := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(l.Groups)) {
+		group := modelGroup(name)
+		switch other, twice := first[group]; {
+		case group == "":
+			found = append(found, "groups: a group needs the name of a model")
+		case twice:
+			found = append(found, fmt.Sprintf("groups: %s and %s share one limit; keep one of them", other, name))
+		}
+		first[group] = name
+		g := l.Groups[name]
+		if max(g.RequestsPerMinute, g.InputTokensPerMinute, g.OutputTokensPerMinute, g.TokensPerMinute) > maxRate {
+			found = append(found, fmt.Sprintf("groups[%q]: a number is above %d; a negative one means no limit", name, int64(maxRate)))
+		}
+	}
+	return found
+}
