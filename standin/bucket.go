@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// never is the wait for what no bucket will ever hold.
-const never = time.Duration(math.MaxInt64)
+// neverFits is the wait for what no bucket will ever hold.
+const neverFits = time.Duration(math.MaxInt64)
 
 // maxTaken bounds what a bucket can be in debt, so that no sum overflows.
 const maxTaken = 1_000_000_000_000_000
@@ -56,7 +56,7 @@ func (b *bucket) advance(now time.Duration) {
 	b.back = part
 }
 
-// wait returns how long it takes until n units can be taken: 0 for now, never
+// wait returns how long it takes until n units can be taken: 0 for now, neverFits
 // for more than a minute's worth. Above what a short window holds, a request goes
 // when the bucket is full.
 func (b *bucket) wait(n int64) time.Duration {
@@ -64,7 +64,7 @@ func (b *bucket) wait(n int64) time.Duration {
 	case b.limit == 0:
 		return 0
 	case n > b.limit:
-		return never
+		return neverFits
 	}
 	return b.until(max(b.hold, n) - n)
 }
@@ -80,10 +80,10 @@ func (b *bucket) until(left int64) time.Duration {
 	lo, carry := bits.Add64(lo, uint64(b.limit-1), 0) // round up
 	hi += carry
 	if hi >= uint64(b.limit) {
-		return never
+		return neverFits
 	}
 	ns, _ := bits.Div64(hi, lo, uint64(b.limit))
-	return time.Duration(min(ns, uint64(never)))
+	return time.Duration(min(ns, uint64(neverFits)))
 }
 
 // take takes n units without asking; negative n gives them back.

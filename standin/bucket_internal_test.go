@@ -57,7 +57,7 @@ func TestBucketAgreesWithExactFractions(t *testing.T) {
 			if (wait == 0) != model.fits(n) {
 				t.Fatalf("at %v, %d of %d on a window of %d: wait %v, but the model says fits = %v with %s left", now, n, limit, hold, wait, model.fits(n), model.level)
 			}
-			if wait > 0 && wait != never {
+			if wait > 0 && wait != neverFits {
 				early, due := *model, *model
 				early.level, due.level = new(big.Rat).Set(model.level), new(big.Rat).Set(model.level)
 				if early.advance(now + wait - 1); early.fits(n) {
@@ -67,7 +67,7 @@ func TestBucketAgreesWithExactFractions(t *testing.T) {
 					t.Fatalf("at %v, %d does not fit after the wait of %v", now, n, wait)
 				}
 			}
-			if (wait == never) != (n > limit) {
+			if (wait == neverFits) != (n > limit) {
 				t.Fatalf("%d of %d: wait %v", n, limit, wait)
 			}
 			if wait == 0 || rapid.IntRange(0, 9).Draw(t, "debt") == 0 {
@@ -128,7 +128,7 @@ func TestBucketStaysSaneAtTheEnds(t *testing.T) {
 	slow := bucket{}
 	slow.retune(0, 1, 1)
 	slow.take(1 << 62)
-	if slow.full() != never {
+	if slow.full() != neverFits {
 		t.Errorf("a debt of %d at 1 a minute is over in %v", slow.taken, slow.full())
 	}
 }

@@ -3,9 +3,10 @@ package standin
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"time"
+
+	"holdfast/internal/strict"
 )
 
 // Limits are rate limits as the providers enforce them: buckets that refill
@@ -74,52 +75,45 @@ type GroupLimits struct {
 // maxRate bounds every number per minute, so that no sum of them can overflow.
 const maxRate = 1_000_000_000_000
 
-// mistakes returns what is wrong with the limits, each with the field's name in
-// front.
-func (l *Limits) mistakes() (found []string) {
-	add := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
-	if _, known := tiers[l.Tier]; !known {
-		add("tier: unknown tier %q; there are start, build, scale", l.Tier)
+// limitMistake is a mistake about a field of Limits, by its path in there.
+type limitMistake struct{ path, text string }
+
+// mistakes returns what is wrong with the numbers of the limits.
+func (l *Limits) mistakes() (found []limitMistake) {
+	add := func(path, format string, args ...any) {
+		found = append(found, limitMistake{path, fmt.Sprintf(format, args...)})
 	}
-	for _, n := range []struct {
-		name  string
-		value int
-	}{
-		{"requests_per_minute", l.RequestsPerMinute}, {"input_tokens_per_minute", l.InputTokensPerMinute},
-		{"output_tokens_per_minute", l.OutputTokensPerMinute}, {"tokens_per_minute", l.TokensPerMinute},
-		{"count_tokens_per_minute", l.CountTokensPerMinute},
-	} {
-		if n.value > maxRate {
-			add("%s: %d is above %d; a negative number means no limit", n.name, n.value, int64(maxRate))
+	rate := func(path string, value int) {
+		if value > maxRate {
+			add(path, "%d is above %d; a negative number means no limit", value, int64(maxRate))
 		}
 	}
-	if l.Window < 0 || l.Window > time.Minute {
-		add("window: %v is not between 0 and 1m", l.Window)
-	}
-	if l.Concurrent < 0 {
-		add("concurrent: %d is negative; 0 means no limit", l.Concurrent)
-	}
-	if l.Growth != 0 && (math.IsNaN(l.Growth) || l.Growth < 1 || l.Growth > maxRate) {
-		add("growth: %v is not a factor of at least 1; 1.5 lets a minute have half as many again", l.Growth)
-	}
-	return append(found, l.groupMistakes()...)
-}
-
-func (l *Limits) groupMistakes() (found []string) {
+	rate("requests_per_minute", l.RequestsPerMinute)
+	rate("input_tokens_per_minute", l.InputTokensPerMinute)
+	rate("output_tokens_per_minute", l.OutputTokensPerMinute)
+	rate("tokens_per_minute", l.TokensPerMinute)
+	rate("count_tokens_per_minute", l.CountTokensPerMinute)
 	first := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(l.Groups)) {
-		group := modelGroup(name)
+		path, group := strict.Join("groups", name), modelGroup(name)
 		switch other, twice := first[group]; {
 		case group == "":
-			found = append(found, "groups: a group needs the name of a model")
+			add(path, "a group needs the name of a model")
 		case twice:
-			found = append(found, fmt.Sprintf("groups: %s and %s share one limit; keep one of them", other, name))
+			add(path, "it shares one limit with %s; keep one of them", other)
 		}
 		first[group] = name
 		g := l.Groups[name]
-		if max(g.RequestsPerMinute, g.InputTokensPerMinute, g.OutputTokensPerMinute, g.TokensPerMinute) > maxRate {
-			found = append(found, fmt.Sprintf("groups[%q]: a number is above %d; a negative one means no limit", name, int64(maxRate)))
-		}
+		rate(path, max(g.RequestsPerMinute, g.InputTokensPerMinute, g.OutputTokensPerMinute, g.TokensPerMinute))
+	}
+	if l.Window < 0 || l.Window > time.Minute {
+		add("window", "%v is not between 0 and 1m", l.Window)
+	}
+	if l.Concurrent < 0 {
+		add("concurrent", "%d is negative; leave it out for no limit", l.Concurrent)
+	}
+	if l.Growth != 0 && !between(l.Growth, 1, maxRate) {
+		add("growth", "%v is not a factor from 1, such as 1.5", l.Growth)
 	}
 	return found
 }

@@ -2,7 +2,7 @@ package standin
 
 import (
 	"math"
-	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,20 +81,19 @@ func TestNumbersReplaceThoseBehindThem(t *testing.T) {
 
 func TestLimitsReportEveryMistake(t *testing.T) {
 	bad := Limits{
-		Tier: "gold", RequestsPerMinute: maxRate + 1, Window: time.Hour, Concurrent: -1, Growth: math.NaN(),
+		RequestsPerMinute: maxRate + 1, Window: time.Hour, Concurrent: -1, Growth: math.NaN(),
 		Groups: map[string]GroupLimits{"": {}, "claude-opus-4-5": {}, "claude-opus-4-8": {TokensPerMinute: maxRate + 1}},
 	}
-	want := []string{
-		`tier: unknown tier "gold"; there are start, build, scale`,
-		"requests_per_minute: 1000000000001 is above 1000000000000; a negative number means no limit",
-		"window: 1h0m0s is not between 0 and 1m",
-		"concurrent: -1 is negative; 0 means no limit",
-		"growth: NaN is not a factor of at least 1; 1.5 lets a minute have half as many again",
-		"groups: a group needs the name of a model",
-		"groups: claude-opus-4-5 and claude-opus-4-8 share one limit; keep one of them",
-		`groups["claude-opus-4-8"]: a number is above 1000000000000; a negative one means no limit`,
+	want := []limitMistake{
+		{"requests_per_minute", "1000000000001 is above 1000000000000; a negative number means no limit"},
+		{`groups.""`, "a group needs the name of a model"},
+		{"groups.claude-opus-4-8", "it shares one limit with claude-opus-4-5; keep one of them"},
+		{"groups.claude-opus-4-8", "1000000000001 is above 1000000000000; a negative number means no limit"},
+		{"window", "1h0m0s is not between 0 and 1m"},
+		{"concurrent", "-1 is negative; leave it out for no limit"},
+		{"growth", "NaN is not a factor from 1, such as 1.5"},
 	}
-	if diff := cmp.Diff(want, bad.mistakes()); diff != "" {
+	if diff := cmp.Diff(want, bad.mistakes(), cmp.AllowUnexported(limitMistake{})); diff != "" {
 		t.Errorf("mistakes (-want +got):\n%s", diff)
 	}
 	for _, good := range []Limits{{}, {Tier: TierScale, Growth: 1, Window: time.Minute, Concurrent: 1, RequestsPerMinute: -1, Groups: map[string]GroupLimits{"m": {}}}} {
@@ -103,8 +102,28 @@ func TestLimitsReportEveryMistake(t *testing.T) {
 		}
 	}
 	for _, growth := range []float64{0.5, -1, math.Inf(1)} {
-		if !slices.ContainsFunc((&Limits{Growth: growth}).mistakes(), func(s string) bool { return s != "" }) {
+		if len((&Limits{Growth: growth}).mistakes()) != 1 {
 			t.Errorf("growth %v passes", growth)
+		}
+	}
+}
+
+func TestPlanReadsAllOfTheLimits(t *testing.T) {
+	plan, err := ParsePlan([]byte("limits:\n  tier: build\n  window: 2s\n  tokens_per_minute: 30000\n  groups:\n    claude-opus-4-7: {requests_per_minute: 5, output_tokens_per_minute: -1}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Limits{
+		Tier: TierBuild, Window: 2 * time.Second, TokensPerMinute: 30_000,
+		Groups: map[string]GroupLimits{"claude-opus-4-7": {RequestsPerMinute: 5, OutputTokensPerMinute: -1}},
+	}
+	if diff := cmp.Diff(want, plan.Limits); diff != "" {
+		t.Errorf("limits (-want +got):\n%s", diff)
+	}
+	_, err = ParsePlan([]byte("limits:\n  window: 2m\n  groups:\n    claude-opus-4-7: {}\n    claude-opus-4-8: {tokens_per_minute: 9000000000000}\n"))
+	for _, want := range []string{"2: limits.window: 2m0s is not", "5: limits.groups.claude-opus-4-8: it shares", "5: limits.groups.claude-opus-4-8: 9000000000000 is above"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q in it", err, want)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func (t *throttle) admit(now time.Time, limits *Limits, c claim) (*ticket, *deni
 		return nil, d
 	}
 	l.take(at, limits, need)
-	k := &ticket{throttle: t, lane: l, input: need[tokensIn], view: l.view(now)}
+	k := &ticket{throttle: t, lane: l, input: need[kindInput], view: l.view(now)}
 	t.mu.Unlock()
 	return k, nil
 }
@@ -99,10 +99,10 @@ func (t *throttle) peek(now time.Time, limits *Limits, c claim) *view {
 
 // kinds of buckets, as indexes.
 const (
-	requests = iota
-	tokensIn
-	tokensOut
-	tokensAll // of the OpenAI dialect
+	kindRequests = iota
+	kindInput
+	kindOutput
+	kindTokens // of the OpenAI dialect
 	bucketKinds
 )
 
@@ -110,14 +110,14 @@ const (
 type need [bucketKinds]int64
 
 func (c claim) need() need {
-	n := need{requests: 1}
+	n := need{kindRequests: 1}
 	input := int64(max(0, c.input))
 	switch {
 	case c.pool != poolMessages:
 	case c.dialect == wire.DialectOpenAI:
-		n[tokensAll] = max(input, int64(c.maxTokens))
+		n[kindTokens] = max(input, int64(c.maxTokens))
 	default:
-		n[tokensIn], n[tokensOut] = input, 1
+		n[kindInput], n[kindOutput] = input, 1
 	}
 	return n
 }
@@ -155,8 +155,8 @@ func (k *ticket) settle(now time.Time, input, output int) {
 	}
 	at := now.Sub(k.throttle.start)
 	in, out := int64(max(0, input)), int64(max(0, output))
-	k.lane.charge(at, tokensIn, in-k.input)
-	k.lane.charge(at, tokensOut, out-k.output)
+	k.lane.charge(at, kindInput, in-k.input)
+	k.lane.charge(at, kindOutput, out-k.output)
 	k.input, k.output = in, out
 }
 

@@ -15,7 +15,7 @@ type denial struct {
 
 	claim     claim
 	reason    denialReason
-	wait      time.Duration // until a like request is let in, if no other comes before it; 0: nobody knows; never
+	wait      time.Duration // until a like request is let in, if no other comes before it; 0: nobody knows; neverFits
 	limit     int64
 	used      int64 // of the limit, before the request
 	requested int64
@@ -47,13 +47,13 @@ func (d *denial) name() string {
 	case empty && d.claim.pool == poolCountTokens:
 		return "count_tokens"
 	}
-	return [...]string{requests: "requests", tokensIn: "input_tokens", tokensOut: "output_tokens", tokensAll: "tokens"}[kind]
+	return [...]string{kindRequests: "requests", kindInput: "input_tokens", kindOutput: "output_tokens", kindTokens: "tokens"}[kind]
 }
 
 // errorType returns the error.type of the 429.
 func (d *denial) errorType() string {
 	if kind, empty := d.reason.bucket(); empty && d.openAI {
-		return [...]string{requests: "requests", tokensAll: "tokens"}[kind]
+		return [...]string{kindRequests: "requests", kindTokens: "tokens"}[kind]
 	}
 	return wire.ErrorType(d.claim.dialect, 429)
 }
@@ -75,7 +75,7 @@ func (d *denial) code() string {
 // up, at least 1. It is "" where no wait is known to help: when too many requests
 // are open, and when a request is larger than the whole limit.
 func (d *denial) retryAfter() string {
-	if d.wait <= 0 || d.wait == never {
+	if d.wait <= 0 || d.wait == neverFits {
 		return ""
 	}
 	seconds := d.wait / time.Second
@@ -97,7 +97,7 @@ func (d *denial) message() string {
 	case d.reason == tooSteep:
 		return "This request would exceed your organization's maximum usage increase rate for requests per minute. Please scale up your requests more gradually to stay within the acceleration limit."
 	default:
-		unit := [...]string{requests: "requests", tokensIn: "input tokens", tokensOut: "output tokens"}[kind]
+		unit := [...]string{kindRequests: "requests", kindInput: "input tokens", kindOutput: "output tokens"}[kind]
 		return fmt.Sprintf("This request would exceed the rate limit for your organization (%s) of %s %s per minute. For details, refer to: https://docs.claude.com/en/api/rate-limits."+
 			" You can see the response headers for current usage. Please reduce the prompt length or the maximum tokens requested, or try again later.",
 			organization, grouped(d.limit), unit)
@@ -112,8 +112,8 @@ func (d *denial) openAIMessage() string {
 	case d.reason == tooSteep:
 		return "Your requests are growing too fast. Please reduce your request rate to its earlier level, keep it steady for a while, and then raise it slowly."
 	default:
-		unit := [...]string{requests: "requests per min (RPM)", tokensAll: "tokens per min (TPM)"}[kind]
-		if d.wait == never {
+		unit := [...]string{kindRequests: "requests per min (RPM)", kindTokens: "tokens per min (TPM)"}[kind]
+		if d.wait == neverFits {
 			return fmt.Sprintf("Request too large for %s in organization %s on %s: Limit %d, Requested %d. The input or output tokens must be reduced in order to run successfully.",
 				model, organization, unit, d.limit, d.requested)
 		}

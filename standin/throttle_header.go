@@ -50,7 +50,7 @@ func (v *view) header(h http.Header) {
 // and output together, and its reset is the earlier of theirs: all recorded
 // replies have it so.
 func (v *view) anthropicHeader(h http.Header) {
-	in, out := v.rows[tokensIn], v.rows[tokensOut]
+	in, out := v.rows[kindInput], v.rows[kindOutput]
 	in.remaining, out.remaining = rounded(in), rounded(out)
 	both := gauge{limit: in.limit + out.limit, remaining: in.remaining + out.remaining, full: min(in.full, out.full)}
 	switch {
@@ -63,7 +63,7 @@ func (v *view) anthropicHeader(h http.Header) {
 		gauge
 		limit, remaining, reset string
 	}{
-		{v.rows[requests], "Anthropic-Ratelimit-Requests-Limit", "Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset"},
+		{v.rows[kindRequests], "Anthropic-Ratelimit-Requests-Limit", "Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset"},
 		{in, "Anthropic-Ratelimit-Input-Tokens-Limit", "Anthropic-Ratelimit-Input-Tokens-Remaining", "Anthropic-Ratelimit-Input-Tokens-Reset"},
 		{out, "Anthropic-Ratelimit-Output-Tokens-Limit", "Anthropic-Ratelimit-Output-Tokens-Remaining", "Anthropic-Ratelimit-Output-Tokens-Reset"},
 		{both, "Anthropic-Ratelimit-Tokens-Limit", "Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Tokens-Reset"},
@@ -97,8 +97,8 @@ func (v *view) openAIHeader(h http.Header) {
 		gauge
 		limit, remaining, reset string
 	}{
-		{v.rows[requests], "X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"},
-		{v.rows[tokensAll], "X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"},
+		{v.rows[kindRequests], "X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"},
+		{v.rows[kindTokens], "X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"},
 	} {
 		if row.gauge.limit == 0 {
 			continue

@@ -155,7 +155,7 @@ func TestBigNumbersAreGroupedByThree(t *testing.T) {
 			t.Errorf("grouped(%d) = %q, want %q", n, got, want)
 		}
 	}
-	if got := milliseconds(never); got != never.String() {
-		t.Errorf("milliseconds(never) = %q", got)
+	if got := milliseconds(neverFits); got != neverFits.String() {
+		t.Errorf("milliseconds(neverFits) = %q", got)
 	}
 }

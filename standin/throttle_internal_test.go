@@ -66,7 +66,7 @@ func TestEmptyBucketIsToldInTheWordsOfTheAPI(t *testing.T) {
 		{"output tokens in debt", Limits{OutputTokensPerMinute: 6_000}, []claim{opus(1)}, 8_999, opus(1), told{
 			"output_tokens", "rate_limit_error", "", "30", "This request would exceed the rate limit for your organization (org_standin) of 6,000 output tokens per minute." + details, 30 * time.Second}},
 		{"prompt above the whole limit", Limits{InputTokensPerMinute: 1_000_000}, nil, 0, opus(1_000_001), told{
-			"input_tokens", "rate_limit_error", "", "", "This request would exceed the rate limit for your organization (org_standin) of 1,000,000 input tokens per minute." + details, never}},
+			"input_tokens", "rate_limit_error", "", "", "This request would exceed the rate limit for your organization (org_standin) of 1,000,000 input tokens per minute." + details, neverFits}},
 		{"the longest wait of several", Limits{RequestsPerMinute: 1, InputTokensPerMinute: 100}, []claim{opus(100)}, 0, opus(10), told{
 			"requests", "rate_limit_error", "", "60", "This request would exceed the rate limit for your organization (org_standin) of 1 requests per minute." + details, time.Minute}},
 		{"count_tokens", Limits{CountTokensPerMinute: 1}, []claim{counting}, 0, counting, told{
@@ -78,7 +78,7 @@ func TestEmptyBucketIsToldInTheWordsOfTheAPI(t *testing.T) {
 		{"OpenAI tokens, as they were once reported", Limits{TokensPerMinute: 30_000}, []claim{gpt(14_567, 0)}, 0, gpt(7, 24_754), told{
 			"tokens", "tokens", "rate_limit_exceeded", "19", "Rate limit reached for gpt-4o in organization org_standin on tokens per min (TPM): Limit 30000, Used 14567, Requested 24754. Please try again in 18.642s.", 18_642 * time.Millisecond}},
 		{"OpenAI too large", Limits{TokensPerMinute: 30_000}, nil, 0, gpt(36_278, 5), told{
-			"tokens", "tokens", "rate_limit_exceeded", "", "Request too large for gpt-4o in organization org_standin on tokens per min (TPM): Limit 30000, Requested 36278. The input or output tokens must be reduced in order to run successfully.", never}},
+			"tokens", "tokens", "rate_limit_exceeded", "", "Request too large for gpt-4o in organization org_standin on tokens per min (TPM): Limit 30000, Requested 36278. The input or output tokens must be reduced in order to run successfully.", neverFits}},
 		{"OpenAI concurrent", Limits{Concurrent: 1}, []claim{gpt(1, 1)}, 0, gpt(1, 1), told{
 			"concurrent", "rate_limit_exceeded", "rate_limit_exceeded", "", "Rate limit reached for gpt-4o in organization org_standin on concurrent requests: Limit 1. Please try again later.", 0}},
 	} {
@@ -148,7 +148,7 @@ func TestSettlingPutsTheChargeRight(t *testing.T) {
 	k := mustAdmit(t, th, 0, limits, opus(400))
 	left := func(at time.Duration) (in, out int64) {
 		v := th.peek(after(at), limits, opus(0))
-		return v.rows[tokensIn].remaining, v.rows[tokensOut].remaining
+		return v.rows[kindInput].remaining, v.rows[kindOutput].remaining
 	}
 	for _, tt := range []struct {
 		name          string
@@ -177,7 +177,7 @@ func TestSettlingPutsTheChargeRight(t *testing.T) {
 func TestOpenAIChargesUpFrontForGood(t *testing.T) {
 	th, limits := newThrottle(morning), &Limits{InputTokensPerMinute: 600, OutputTokensPerMinute: 400}
 	mustAdmit(t, th, 0, limits, gpt(50, 700)).settle(morning, 50, 10)
-	if got := th.peek(morning, limits, gpt(0, 0)).rows[tokensAll].remaining; got != 300 {
+	if got := th.peek(morning, limits, gpt(0, 0)).rows[kindTokens].remaining; got != 300 {
 		t.Errorf("%d of 1000 tokens left after a request with max_tokens 700, want 300", got)
 	}
 }
@@ -203,8 +203,8 @@ func TestWindowFailsBurstsBelowTheLimit(t *testing.T) {
 	k := mustAdmit(t, th, 0, limits, opus(10))
 	k.settle(morning, 10, 50) // output is no burst
 	_, d := th.admit(morning, limits, opus(10))
-	if got := tell(d); got.Name != "requests" || got.Wait != time.Second || d.rows[requests].remaining != 59 {
-		t.Errorf("denial %+v with %d remaining; want requests, 1s, 59", got, d.rows[requests].remaining)
+	if got := tell(d); got.Name != "requests" || got.Wait != time.Second || d.rows[kindRequests].remaining != 59 {
+		t.Errorf("denial %+v with %d remaining; want requests, 1s, 59", got, d.rows[kindRequests].remaining)
 	}
 	mustAdmit(t, th, time.Second, limits, opus(5_000)) // above the window's 100, let in by a full bucket
 	_, d = th.admit(after(2*time.Second), limits, opus(100))
@@ -286,7 +286,7 @@ func TestLimitsMayComeGoAndChange(t *testing.T) {
 			k.header(nil)
 			continue
 		}
-		if got := k.rows[requests].remaining; got != tt.left {
+		if got := k.rows[kindRequests].remaining; got != tt.left {
 			t.Errorf("%s: %d left, want %d", tt.name, got, tt.left)
 		}
 		k.done()

@@ -125,15 +125,15 @@ func (l *lane) tune(at time.Duration, limits *Limits) {
 	set := func(kind int, limit, hold int64) { l.buckets[kind].retune(at, limit, hold) }
 	switch {
 	case l.pool == poolCountTokens:
-		set(requests, r.countTokens, window(r.countTokens))
+		set(kindRequests, r.countTokens, window(r.countTokens))
 	case l.pool == poolOther:
 	case l.dialect == wire.DialectOpenAI:
-		set(requests, r.requests, window(r.requests))
-		set(tokensAll, r.tokens, window(r.tokens))
+		set(kindRequests, r.requests, window(r.requests))
+		set(kindTokens, r.tokens, window(r.tokens))
 	default:
-		set(requests, r.requests, window(r.requests))
-		set(tokensIn, r.input, window(r.input))
-		set(tokensOut, r.output, r.output) // the length of an answer is nobody's burst
+		set(kindRequests, r.requests, window(r.requests))
+		set(kindInput, r.input, window(r.input))
+		set(kindOutput, r.output, r.output) // the length of an answer is nobody's burst
 	}
 }
 
@@ -173,12 +173,12 @@ func (l *lane) growthWait(at time.Duration, limits *Limits) time.Duration {
 		return 0
 	}
 	g.advance(at)
-	return g.wait(at, limits.Growth, growthFree(l.buckets[requests].limit))
+	return g.wait(at, limits.Growth, growthFree(l.buckets[kindRequests].limit))
 }
 
 // take takes what refuse has found to be there.
 func (l *lane) take(at time.Duration, limits *Limits, need need) {
-	need[tokensOut] = 0 // counted when it is produced
+	need[kindOutput] = 0 // counted when it is produced
 	for kind, n := range need {
 		l.charge(at, kind, n)
 	}

@@ -48,7 +48,7 @@ func TestDeniedRequestComesInExactlyAfterItsWait(t *testing.T) {
 				k.done()
 				continue
 			}
-			if d.wait == never {
+			if d.wait == neverFits {
 				if want := int64(max(c.input, c.maxTokens)); d.requested <= d.limit || d.requested > want {
 					t.Fatalf("never for %d of %d", d.requested, d.limit)
 				}
@@ -85,7 +85,7 @@ func TestNoWindowLetsInMoreThanTheLimitAndItsRefill(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits, th, at := drawLimits(t), newThrottle(morning), time.Duration(0)
 		r := limits.rates("")
-		rate := [bucketKinds]int64{requests: r.requests, tokensIn: r.input, tokensAll: r.tokens}
+		rate := [bucketKinds]int64{kindRequests: r.requests, kindInput: r.input, kindTokens: r.tokens}
 		seen := map[wire.Dialect][]taking{}
 		for range rapid.IntRange(1, 60).Draw(t, "requests") {
 			at += time.Duration(rapid.Int64Range(0, int64(3*time.Second)).Draw(t, "elapsed"))
@@ -97,7 +97,7 @@ func TestNoWindowLetsInMoreThanTheLimitAndItsRefill(t *testing.T) {
 		}
 		for dialect, all := range seen {
 			for kind, limit := range rate {
-				if limit == 0 || kind == tokensOut {
+				if limit == 0 || kind == kindOutput {
 					continue
 				}
 				for i := range all {

@@ -62,8 +62,8 @@ func (t *throttle) use(now time.Time) []LimitUse {
 		sum := sha256.Sum256([]byte(l.key))
 		all = append(all, LimitUse{
 			Key: hex.EncodeToString(sum[:6]), Group: l.group, Admitted: l.admitted, Denied: l.denied, Since: l.began,
-			Requests: l.useOf(at, requests), InputTokens: l.useOf(at, tokensIn),
-			OutputTokens: l.useOf(at, tokensOut), Tokens: l.useOf(at, tokensAll),
+			Requests: l.useOf(at, kindRequests), InputTokens: l.useOf(at, kindInput),
+			OutputTokens: l.useOf(at, kindOutput), Tokens: l.useOf(at, kindTokens),
 		})
 	}
 	return all

@@ -3,7 +3,6 @@ package standin
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -180,19 +179,8 @@ func (c checker) incidentStep(path string, n *Incident) {
 
 func (c checker) limits(path string, l *Limits) {
 	c.word(path+".tier", l.Tier)
-	for _, row := range []struct {
-		key   string
-		value int
-	}{
-		{"requests_per_minute", l.RequestsPerMinute}, {"input_tokens_per_minute", l.InputTokensPerMinute},
-		{"output_tokens_per_minute", l.OutputTokensPerMinute}, {"count_tokens_per_minute", l.CountTokensPerMinute}, {"concurrent", l.Concurrent},
-	} {
-		if row.value < 0 {
-			c.wrong(strict.Join(path, row.key), "%d is negative; leave it out for no limit", row.value)
-		}
-	}
-	if l.Growth != 0 && !between(l.Growth, 1, math.MaxFloat64) {
-		c.wrong(path+".growth", "%v is not a factor from 1, such as 1.5", l.Growth)
+	for _, m := range l.mistakes() {
+		c.wrong(path+"."+m.path, "%s", m.text)
 	}
 }
 
