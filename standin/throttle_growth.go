@@ -47,12 +47,18 @@ func (g *growth) fits(factor float64, free int64) bool {
 	return g.last < max(free, int64(factor*float64(g.before)))
 }
 
-// wait returns the time until one more request fits, if none comes before it.
-func (g *growth) wait(now time.Duration, factor float64, free int64) time.Duration {
-	if g.fits(factor, free) {
+// wait returns how long after now one more request fits that cannot come before
+// the earliest wait given, if none comes in between. What fits now may not fit later,
+// when the minute before has gone quiet.
+func (g *growth) wait(now, earliest time.Duration, factor float64, free int64) time.Duration {
+	if earliest == 0 && g.fits(factor, free) {
 		return 0
 	}
 	ahead := *g
+	ahead.advance(now + earliest)
+	if ahead.fits(factor, free) {
+		return earliest
+	}
 	for range 2 * growthMinute { // then both minutes are empty
 		if ahead.step(); ahead.fits(factor, free) {
 			break

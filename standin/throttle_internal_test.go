@@ -407,3 +407,22 @@ func TestThrottleUnderManyHandsLetsInAsMuchAsOnOffer(t *testing.T) {
 		}
 	}
 }
+
+// TestWaitLooksAheadToTheMinuteBefore: a growth limit that fits now is no promise for the moment when the empty bucket has
+// enough, for by then the minute before may have gone quiet.
+func TestWaitLooksAheadToTheMinuteBefore(t *testing.T) {
+	th, limits := newThrottle(morning), &Limits{Growth: 2, InputTokensPerMinute: 100}
+	for range 10 {
+		mustAdmit(t, th, 0, limits, opus(0))
+	}
+	const at = 100 * time.Second
+	mustAdmit(t, th, at, limits, opus(100))
+	for range 14 {
+		mustAdmit(t, th, at, limits, claim{key: "good", model: "other"})
+	}
+	_, d := th.admit(after(at), limits, opus(40)) // the tokens are there after 24s, when ten requests are free and fifteen have come
+	if got := tell(d); got.Name != "growth" || got.Wait != time.Minute {
+		t.Errorf("denial %+v; want growth, 1m", got)
+	}
+	mustAdmit(t, th, at, limits, claim{key: "good", model: "other"})
+}

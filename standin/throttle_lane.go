@@ -151,8 +151,9 @@ func (l *lane) refuse(at time.Duration, limits *Limits, need need) *denial {
 			longest, reason = w, bucketEmpty+denialReason(kind)
 		}
 	}
-	if limits.Growth > 0 && l.pool == poolMessages {
-		if w := l.growthWait(at, limits); w > longest {
+	if g := l.account.growth; g != nil && limits.Growth > 0 && l.pool == poolMessages && longest != neverFits {
+		g.advance(at)
+		if w := g.wait(at, longest, limits.Growth, growthFree(l.buckets[kindRequests].limit)); w > longest {
 			longest, reason = w, tooSteep
 		}
 	}
@@ -165,15 +166,6 @@ func (l *lane) refuse(at time.Duration, limits *Limits, need need) *denial {
 		d.limit, d.used, d.requested = b.limit, b.limit-b.remaining(), need[kind]
 	}
 	return d
-}
-
-func (l *lane) growthWait(at time.Duration, limits *Limits) time.Duration {
-	g := l.account.growth
-	if g == nil {
-		return 0
-	}
-	g.advance(at)
-	return g.wait(at, limits.Growth, growthFree(l.buckets[kindRequests].limit))
 }
 
 // take takes what refuse has found to be there.

@@ -204,7 +204,7 @@ func TestGrowthAgreesWithAListOfSeconds(t *testing.T) {
 		for range rapid.IntRange(1, 150).Draw(t, "requests") {
 			at += time.Duration(rapid.SampledFrom([]int64{0, 0, 0, 1, 400, 1_000, 31_000, 130_000}).Draw(t, "elapsed")) * time.Millisecond
 			g.advance(at)
-			wait, second := g.wait(at, factor, 10), int64(at/time.Second)
+			wait, second := g.wait(at, 0, factor, 10), int64(at/time.Second)
 			if (wait == 0) != model.fits(second, factor, 10) {
 				t.Fatalf("at %v: wait %v, the list says fits = %v", at, wait, !(wait == 0))
 			}
