@@ -123,11 +123,11 @@ func PaidOnce() Check {
 		for _, w := range j.works() {
 			billed := w.billed(j)
 			if len(billed) > 1 {
-				found = append(found, fmt.Errorf("standin: %s was paid %d times, in %s", named(w.key.shown()), len(billed), exchanges(billed)))
+				found = append(found, fmt.Errorf("standin: %s was paid %d times, in %s", w.key, len(billed), exchanges(billed)))
 			}
 		}
 		for _, e := range j.repeatedEffects() {
-			found = append(found, fmt.Errorf("standin: %s created %s with one body, in %s", named(e.Job), strings.Join(e.IDs, " and "), exchanges(e.Exchanges)))
+			found = append(found, fmt.Errorf("standin: job %s created %s with one body, in %s", e.Job, strings.Join(e.IDs, " and "), exchanges(e.Exchanges)))
 		}
 		return errors.Join(found...)
 	}
@@ -140,10 +140,10 @@ func PaidOnce() Check {
 func WaitsHonoured(tolerance time.Duration) Check {
 	return func(j Journal) error {
 		var found []error
-		for _, w := range j.waits(tolerance) {
+		for _, w := range j.waits(j.works(), tolerance) {
 			if w.early {
 				found = append(found, fmt.Errorf("standin: exchange %d of %s came %v after exchange %d, which had asked to wait %v",
-					w.next.Number, named(w.job), w.next.Arrived.Sub(w.reply.HeadersAt), w.reply.Number, w.reply.Wait))
+					w.next.Number, w.key, w.next.Arrived.Sub(w.reply.HeadersAt), w.reply.Number, w.reply.Wait))
 			}
 		}
 		return errors.Join(found...)
@@ -205,25 +205,25 @@ func (w *work) billed(j Journal) (numbers []int) {
 
 // wait is a reply that asked for one, and what came next.
 type wait struct {
-	job   string
-	reply Exchange
-	next  Exchange // the zero value: nothing yet
-	early bool     // next came before the wait was over
+	key   workKey
+	reply *Exchange
+	next  *Exchange // nil: nothing yet
+	early bool      // next came before the wait was over
 }
 
 // waits lists the replies that asked for a wait before the next attempt.
-func (j Journal) waits(tolerance time.Duration) (all []wait) {
-	for _, w := range j.works() {
+func (j Journal) waits(works []*work, tolerance time.Duration) (all []wait) {
+	for _, w := range works {
 		for n, i := range w.attempts {
 			if j[i].Wait <= 0 || j[i].Status < 400 {
 				continue
 			}
-			asked := wait{job: w.key.shown(), reply: j[i]}
+			asked := wait{key: w.key, reply: &j[i]}
 			later := w.attempts[n+1:]
 			// What arrived before the reply went out was on its way already.
 			at, _ := slices.BinarySearchFunc(later, asked.reply.HeadersAt, func(k int, t time.Time) int { return j[k].Arrived.Compare(t) })
 			if at < len(later) {
-				asked.next = j[later[at]]
+				asked.next = &j[later[at]]
 				asked.early = asked.next.Arrived.Before(asked.reply.HeadersAt.Add(asked.reply.Wait - max(tolerance, 0)))
 			}
 			all = append(all, asked)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -77,13 +78,8 @@ func (p Plan) withoutSecrets() Plan {
 }
 
 func (m Match) withoutKeys() Match {
-	header := make(map[string]string, len(m.Header))
-	for name, glob := range m.Header {
-		if !slices.Contains(secretHeaders, strings.ToLower(name)) {
-			header[name] = glob
-		}
-	}
-	m.Header = header
+	m.Header = maps.Clone(m.Header)
+	maps.DeleteFunc(m.Header, func(name, _ string) bool { return slices.Contains(secretHeaders, strings.ToLower(name)) })
 	return m
 }
 
@@ -108,7 +104,7 @@ func document(v reflect.Value) any {
 	case time.Duration:
 		return value.String()
 	case Span:
-		return value.text()
+		return value.String()
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -121,7 +117,7 @@ func document(v reflect.Value) any {
 		return list
 	case reflect.Map:
 		object := make(map[string]any, v.Len())
-		for entry := v.MapRange(); entry.Next(); {
+		for entry := v.MapRange(); entry.Next(); { // encoding/json puts the keys in order
 			object[entry.Key().String()] = document(entry.Value())
 		}
 		return object
@@ -142,16 +138,18 @@ type member struct {
 func membersOf(v reflect.Value) members {
 	var all members
 	for i := range v.NumField() {
-		value := v.Field(i)
-		empty := value.IsZero() || (value.Kind() == reflect.Map && value.Len() == 0)
-		if empty {
+		if v.Field(i).IsZero() {
+			continue
+		}
+		value := document(v.Field(i))
+		if object, ok := value.(members); ok && len(object) == 0 && v.Field(i).Kind() == reflect.Struct {
 			continue
 		}
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
 		if name == "" {
 			name = strings.ToLower(v.Type().Field(i).Name)
 		}
-		all = append(all, member{name, document(value)})
+		all = append(all, member{name, value})
 	}
 	return all
 }
@@ -171,17 +169,4 @@ func (f members) MarshalJSON() ([]byte, error) {
 		text = append(text, value...)
 	}
 	return append(text, '}'), nil
-}
-
-// text is the span as a document has it.
-func (s Span) text() string {
-	switch {
-	case s.Every > 0:
-		return "/" + strconv.Itoa(s.Every)
-	case s.From == s.To:
-		return strconv.Itoa(s.From)
-	case s.To == 0:
-		return strconv.Itoa(s.From) + "-"
-	}
-	return fmt.Sprintf("%d-%d", s.From, s.To)
 }

@@ -39,8 +39,8 @@ type Exchange struct {
 	Model       string        `json:"model,omitempty"`        // as asked for
 	Stream      bool          `json:"stream"`                 // an event stream was asked for
 	Key         string        `json:"key,omitempty"`          // the first 8 hex digits of the API key's SHA-256; "" without a key
-	Rule        string        `json:"rule,omitempty"`         // name of the rule, job or incident that gave the step; "" for the plan's Steps and for none
-	Job         string        `json:"job,omitempty"`          // key in Plan.Jobs; "" for none
+	Rule        string        `json:"rule,omitempty"`         // name of the rule, job or incident that gave the step; "" for none
+	Job         string        `json:"job,omitempty"`          // custom id, or key in Plan.Jobs; "" for neither
 	CustomID    string        `json:"custom_id,omitempty"`    // header x-custom-id
 	Attempt     int           `json:"attempt"`                // of its job, from 1; 0 when it was rejected
 	SDKRetry    int           `json:"sdk_retry"`              // x-stainless-retry-count; -1 without the header

@@ -152,6 +152,17 @@ func (k workKey) shown() string {
 	return cmp.Or(k.name, k.digest[:min(len(k.digest), 12)])
 }
 
+// String names the key in a sentence.
+func (k workKey) String() string {
+	switch {
+	case k.name != "":
+		return "job " + k.name
+	case k.digest != "":
+		return "body " + k.shown()
+	}
+	return k.method + " " + k.path
+}
+
 // jobNames are the jobs by what their requests look like. A request that was
 // refused before its job was looked for is told by its body.
 type jobNames map[workKey]string

@@ -2,6 +2,7 @@ package standin
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -90,20 +91,23 @@ type evidence struct {
 	journal Journal
 	calls   []*work
 	retries []retry
+	waits   []wait // that saw another attempt
 }
 
 // retry is an attempt and the one before it, which had ended without an answer.
-type retry struct{ failed, next Exchange }
+type retry struct{ failed, next *Exchange }
 
 func newEvidence(j Journal) evidence {
 	e := evidence{journal: j}
-	for _, w := range j.works() {
+	works := j.works()
+	e.waits = slices.DeleteFunc(j.waits(works, clockTolerance), func(w wait) bool { return w.next == nil })
+	for _, w := range works {
 		if !w.isCall() {
 			continue
 		}
 		e.calls = append(e.calls, w)
 		for n, i := range w.attempts[1:] {
-			failed, next := j[w.attempts[n]], j[i]
+			failed, next := &j[w.attempts[n]], &j[i]
 			if !failed.Open() && !failed.Delivered() && !failed.Departed.After(next.Arrived) {
 				e.retries = append(e.retries, retry{failed, next})
 			}
@@ -134,12 +138,10 @@ func (e evidence) count(r *Report) {
 	if r.TokensBilled > 0 {
 		r.Efficiency = float64(r.TokensDelivered) / float64(r.TokensBilled)
 	}
-	for _, w := range e.journal.waits(clockTolerance) {
-		if w.next.Number > 0 {
-			r.WaitsAsked++
-			if !w.early {
-				r.WaitsHonoured++
-			}
+	r.WaitsAsked = len(e.waits)
+	for _, w := range e.waits {
+		if !w.early {
+			r.WaitsHonoured++
 		}
 	}
 	var last time.Time

@@ -73,7 +73,7 @@ func judgeWaits(e evidence, r Report) Line {
 		return untested(name, "no reply asked to wait before another attempt", "a step with retry_after would test it")
 	}
 	early, first := map[int]bool{}, wait{}
-	for _, w := range e.journal.waits(clockTolerance) {
+	for _, w := range e.waits {
 		if w.early {
 			if len(early) == 0 {
 				first = w
@@ -123,7 +123,7 @@ func (e evidence) judgeRepeats(name string, final func(Exchange) bool, hint stri
 		}
 	}
 	for _, pair := range e.retries {
-		if final(pair.failed) && pair.failed.Digest == pair.next.Digest && pair.failed.Key == pair.next.Key {
+		if final(*pair.failed) && pair.failed.Digest == pair.next.Digest && pair.failed.Key == pair.next.Key {
 			repeated[pair.next.Number] = true
 		}
 	}
@@ -220,6 +220,9 @@ func (e Exchange) impatient() bool {
 
 func judgePatience(e evidence, _ Report) Line {
 	const name = "patience"
+	if len(e.journal) == 0 {
+		return untested(name, "no request arrived", "")
+	}
 	left, tokens, stalled := map[int]bool{}, 0, 0
 	for _, x := range e.journal {
 		switch {
