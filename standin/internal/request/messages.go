@@ -28,7 +28,9 @@ type reading struct {
 	marks  int  // cache_control, so far
 	budget bool // thinking is on with a budget of tokens
 	turns  []turn
-	server []string // names of tools that the server runs
+	// continues: the API holds the turns before these, as a thread. Which calls they made is not known here.
+	continues bool
+	server    []string // names of tools that the server runs
 }
 
 func (r *reading) refuse(format string, args ...any) {
@@ -70,6 +72,7 @@ func (q *Request) readMessages(body *value, terms terms) *Refusal {
 	q.Model = body.get("model").text()
 	q.Stream = body.get("stream").is(isTrue)
 	r.model = modelOf(q.Model)
+	r.continues = body.get("thread").get("type").text() == "continue"
 
 	r.checkModel(body.get("model"))
 	r.readMaxTokens(body)

@@ -228,6 +228,24 @@ func TestMessagesAccepts(t *testing.T) {
 	}
 }
 
+// A thread that goes on brings the results of calls that the API holds; whatever starts one, or is none, does not.
+func TestMessagesOfAThreadThatGoesOn(t *testing.T) {
+	t.Parallel()
+	for thread, refused := range map[string]bool{
+		`{"type":"continue","previous_message_id":"msg_1"}`: false,
+		`{"type":"create"}`: true,
+	} {
+		q, refusal := ask(messagesPath, current, message(`"messages":[`+answered+`],"thread":`+thread), "anthropic-beta", "message-threads-2026-08-12")
+		if (refusal != nil) != refused || !refused && !q.ToolAnswered {
+			t.Errorf("%s: refusal %+v, tool answered %v", thread, refusal, q.ToolAnswered)
+		}
+	}
+	again := `{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"assistant","content":"b"},` + answered
+	if _, refusal := ask(messagesPath, current, message(`"messages":[`+again+`],"thread":{"type":"continue","previous_message_id":"msg_1"}`), "anthropic-beta", "message-threads-2026-08-12"); refusal == nil {
+		t.Error("a result whose turn before is known and has no call was taken")
+	}
+}
+
 func TestMessagesRead(t *testing.T) {
 	t.Parallel()
 	body := `{"model":"claude-opus-5-5","max_tokens":100,"stream":true,"stop_sequences":["END"],"thinking":{"type":"adaptive","display":"omitted"},

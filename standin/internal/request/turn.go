@@ -175,7 +175,7 @@ func (t *turn) answers(id string) bool {
 // checkResults refuses results of calls that are not in the turn before, and a second result of a call.
 func (r *reading) checkResults(t, previous *turn) {
 	for i, res := range t.results {
-		if !previous.calls(res.id) {
+		if !previous.calls(res.id) && (previous != nil || !r.continues) {
 			r.refuse("messages.%d.content.%d: unexpected `tool_use_id` found in `tool_result` blocks: %s. Each `tool_result` block must have a corresponding `tool_use` block in the previous message.", res.message, res.block, clipID(res.id))
 		}
 		for _, earlier := range t.results[:i] {
