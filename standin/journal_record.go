@@ -220,12 +220,22 @@ func (e *entry) rule(name string) {
 	e.update(func() { e.rec.rule = wordOf(name) })
 }
 
-// headers records that the headers of the reply were sent, and what they ask for.
-func (e *entry) headers(status int, h http.Header) {
+// askedWait is what retry-after-ms or retry-after ask for. The reset times of
+// buckets tell what is left; they ask for nothing.
+func askedWait(h http.Header) time.Duration {
+	if h["Retry-After-Ms"] == nil && h["Retry-After"] == nil {
+		return 0 // so it is on most replies
+	}
 	wait, from := wire.Wait(h, nil, time.Now())
 	if from != "retry-after-ms" && from != "retry-after" {
-		wait = 0 // the reset times of buckets tell what is left; they ask for nothing
+		return 0
 	}
+	return wait
+}
+
+// headers records that the headers of the reply were sent, and what they ask for.
+func (e *entry) headers(status int, h http.Header) {
+	wait := askedWait(h)
 	e.update(func() {
 		e.rec.status, e.rec.wait, e.rec.headersAt = status, wait, e.now()
 		switch advice := Advice(h.Get("x-should-retry")); advice {

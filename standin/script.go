@@ -141,7 +141,13 @@ func (s *script) fit(f *facts) fitting {
 	for i := range s.timeline {
 		fits.incidents[i] = s.timeline[i].on(f.now) && s.timeline[i].match.fits(f)
 	}
-	fits.job = slices.IndexFunc(s.jobs, func(j scriptJob) bool { return strings.Contains(f.prompt, j.key) })
+	fits.job = -1
+	for i := range s.jobs { // in place: the count beside the key belongs to the lock
+		if strings.Contains(f.prompt, s.jobs[i].key) {
+			fits.job = i
+			break
+		}
+	}
 	return fits
 }
 
