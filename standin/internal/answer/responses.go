@@ -109,6 +109,9 @@ func (a *Answer) format(dst []byte) []byte {
 	if a.told.schema == nil {
 		return append(dst, `{"type":"text"}`...)
 	}
+	if n := fields(a.told.schema); len(n) == 1 && n["type"] == "object" { // what the request's json_object is read as
+		return append(dst, `{"type":"json_object"}`...)
+	}
 	dst = append(dst, `{"type":"json_schema","description":null,"name":"answer","schema":`...)
 	return append(append(dst, encoded(a.told.schema)...), `,"strict":true}`...)
 }

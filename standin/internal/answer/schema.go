@@ -417,7 +417,7 @@ func (n node) text(variant int) string {
 		}
 	}
 	if most, found := asFloat(n["maxLength"]); found && float64(utf8.RuneCountInString(text)) > most {
-		text = text[len(text)-len(behind(text, utf8.RuneCountInString(text)-int(max(most, 0)))):]
+		text = text[:len(text)-len(behind(text, int(max(most, 0))))]
 	}
 	return text
 }
