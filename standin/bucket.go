@@ -148,7 +148,7 @@ func (b *bucket) supply(now time.Duration) int64 {
 	}
 	hi, lo := bits.Mul64(uint64(now-b.since), uint64(b.limit))
 	if hi >= minute {
-		return math.MaxInt64
+		return maxTaken
 	}
 	whole, _ := bits.Div64(hi, lo, minute)
 	return b.supplied + int64(min(whole, maxTaken))

@@ -125,6 +125,12 @@ func TestBucketStaysSaneAtTheEnds(t *testing.T) {
 	if b.taken != 0 || b.remaining() != maxRate {
 		t.Errorf("after giving back too much %d are out", b.taken)
 	}
+	if got := b.supply(1 << 62); got != maxTaken {
+		t.Errorf("%d on offer in 146 years, want the bound of %d", got, int64(maxTaken))
+	}
+	if got := scaled(maxTaken, maxRate, 1); got != maxTaken {
+		t.Errorf("scaled to %d, want the bound of %d", got, int64(maxTaken))
+	}
 	slow := bucket{}
 	slow.retune(0, 1, 1)
 	slow.take(1 << 62)

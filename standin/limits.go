@@ -58,8 +58,9 @@ type Limits struct {
 	// Growth is the acceleration limit: the requests of a key in the last 60
 	// seconds may be at most this many times those of the 60 seconds before. From
 	// a cold start a tenth of the requests per minute, at least 10, are free.
-	// Both minutes end with the running second; requests that got a 429 do not
-	// count. At least 1. 0: no limit.
+	// The last minute ends with the running second. Requests that got a 429 do not
+	// count, nor do those of count_tokens, batches, files and models. At least 1.
+	// 0: no limit.
 	Growth float64 `yaml:"growth"`
 }
 

@@ -137,5 +137,5 @@ func milliseconds(d time.Duration) string {
 	if d > math.MaxInt64-time.Millisecond {
 		return d.String()
 	}
-	return ((d + time.Millisecond - 1) / time.Millisecond * time.Millisecond).String()
+	return (d + time.Millisecond - 1).Truncate(time.Millisecond).String()
 }
