@@ -205,16 +205,24 @@ func (l listening) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// askedBody is the body of a request.
+// askedBody is the body of a request. It stays at its end once it is there: the
+// transport looks once more whether anything follows, perhaps after the reply
+// has begun, when net/http has closed the body below. It would take the error
+// of that for a failed request, and cut the reply.
 type askedBody struct {
 	io.ReadCloser
-	to *capture
+	to   *capture
+	done bool
 }
 
 // Read implements io.Reader.
 func (b *askedBody) Read(p []byte) (int, error) {
+	if b.done {
+		return 0, io.EOF
+	}
 	n, err := b.ReadCloser.Read(p)
 	b.to.asked(p[:n])
+	b.done = err == io.EOF
 	return n, err
 }
 

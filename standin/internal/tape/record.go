@@ -89,6 +89,10 @@ func (r *Recorder) Kept() int {
 // reached. They are not on the tape.
 func (r *Recorder) Missed() int { return int(r.missed.Load()) }
 
+// leftOver is how much of a request is read after its reply so that its
+// connection lives on. It is as much as net/http takes.
+const leftOver = 256<<10 + 1
+
 // ServeHTTP passes one exchange through. A reply that the upstream breaks off is
 // broken off for the client too, with http.ErrAbortHandler.
 func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -119,9 +123,16 @@ func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { c.reached() }})
 	in := req.WithContext(ctx)
 	if req.Body != nil && req.Body != http.NoBody {
-		in.Body = &askedBody{req.Body, c}
+		in.Body = &askedBody{ReadCloser: req.Body, to: c}
 	}
+	// The upstream may reply before it has the whole body; net/http would then
+	// close what the transport is still reading. Where there is no HTTP/1, nothing
+	// has to be asked for.
+	_ = http.NewResponseController(w).EnableFullDuplex()
 	r.proxy.ServeHTTP(&unadorned{ResponseWriter: w}, in)
+	// And whoever asks has to read what is left: net/http would read it between
+	// two requests, and panic in the second of them.
+	_, _ = io.CopyN(io.Discard, req.Body, leftOver)
 }
 
 // rewrite points the request at the upstream and leaves the rest of it alone.

@@ -317,6 +317,74 @@ func TestBytesThatAreNoTextComeBack(t *testing.T) {
 	})
 }
 
+// An upstream refuses a large request by its headers. The client gets the whole of that reply, as without a recorder.
+func TestReplyBeforeTheEndOfTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := record(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_ = http.NewResponseController(w).EnableFullDuplex()
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+			for range 10 {
+				_, _ = io.WriteString(w, "too large; ")
+				_ = http.NewResponseController(w).Flush()
+				time.Sleep(time.Second)
+			}
+		}), tape.Options{})
+		body := strings.Repeat("x", 4<<20)
+		direct, _ := s.post("http://api.test", "/v1/messages", body)
+		recorded, _ := s.post(s.url, "/v1/messages", body)
+		direct.Ended, recorded.Ended = 0, 0 // net/http waits 50 ms at each station for the rest of the request
+		if diff := cmp.Diff(direct, recorded); diff != "" || direct.Body != strings.Repeat("too large; ", 10) {
+			t.Errorf("the recorder changes what passes (-direct +recorded):\n%s", diff)
+		}
+		x := s.tape().Exchanges[0]
+		if x.End != tape.Complete || len(x.Frames) != 10 || x.Size >= int64(len(body)) || x.Status != 413 {
+			t.Errorf("status %d, %q with %d frames, %d bytes of the request", x.Status, x.End, len(x.Frames), x.Size)
+		}
+	})
+}
+
+// The transport looks for more of a request when it has all of it. Once in some thousand calls it did so after the reply
+// had begun, found the body closed by net/http, took that for a failed request and cut the reply.
+func TestRequestStaysAtItsEndWhileTheReplyComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network, looks := testnet.New(), 0
+		r, err := tape.NewRecorder(&url.URL{Scheme: "http", Host: "api.test"}, io.Discard, tape.Options{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+			if body, err := io.ReadAll(req.Body); string(body) != question || err != nil {
+				t.Errorf("request %q, %v", body, err)
+			}
+			pieces := 0
+			reply := reader(func(p []byte) (int, error) {
+				time.Sleep(time.Second) // the piece before has been sent
+				if pieces++; pieces > 3 {
+					return 0, io.EOF
+				}
+				looks++
+				if n, err := req.Body.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+					t.Errorf("behind its end the request gives %d, %v", n, err)
+				}
+				return copy(p, "piece"), nil
+			})
+			return &http.Response{StatusCode: 200, ContentLength: -1, Header: http.Header{}, Body: io.NopCloser(reply), Request: req}, nil
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &studio{t: t, net: network, client: network.Client()}
+		if got, _ := s.post(network.Serve(t, "recorder.test", r).URL, "/v1/messages", question); got.Body != "piecepiecepiece" || looks != 3 {
+			t.Errorf("looked %d times, reply %+v", looks, got)
+		}
+		synctest.Wait()
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+type reader func([]byte) (int, error)
+
+func (f reader) Read(p []byte) (int, error) { return f(p) }
+
 func TestRecorderAddsNoHeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var arrived http.Header
@@ -349,11 +417,13 @@ func TestUnreachableUpstreamIsA502AndNotOnTheTape(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := record(t, http.NotFoundHandler(), tape.Options{})
 		s.net.Refuse("api.test")
-		got, _ := s.post(s.url, "/v1/messages", question)
-		if got.Status != 502 || !strings.Contains(got.Body, `"type":"error"`) {
-			t.Errorf("reply %+v", got)
+		for range 3 { // on one connection
+			got, _ := s.post(s.url, "/v1/messages", question)
+			if got.Status != 502 || !strings.Contains(got.Body, `"type":"error"`) {
+				t.Errorf("reply %+v", got)
+			}
 		}
-		if n := len(s.tape().Exchanges); n != 0 || s.recorder.Missed() != 1 {
+		if n := len(s.tape().Exchanges); n != 0 || s.recorder.Missed() != 3 {
 			t.Errorf("%d exchanges, %d missed", n, s.recorder.Missed())
 		}
 	})
@@ -413,29 +483,47 @@ func TestRecorderRefusesWhatIsNoUpstream(t *testing.T) {
 	}
 }
 
+// Outside of a bubble: there the race detector of Go 1.26 crashes when two proxies start a timer of no time at once.
 func TestThousandRecordingsAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const calls = 1000
-		s := record(t, standin.New(standin.Plan{Steps: []standin.Step{{Times: -1, Gap: time.Second}}}), tape.Options{})
-		var all sync.WaitGroup
-		bodies := make([]string, calls)
-		for i := range calls {
-			all.Go(func() {
-				got, _ := s.post(s.url, "/v1/messages", strings.Replace(streamQuestion, "hello", fmt.Sprintf("hello %d", i), 1))
-				bodies[i] = got.Body
-			})
+	const calls = 1000
+	network, out := testnet.New(), &reel{}
+	network.Serve(t, "api.test", standin.New(standin.Plan{Reply: "It works."}))
+	transport := &http.Transport{DialContext: network.Dial, DisableCompression: true}
+	defer transport.CloseIdleConnections()
+	recorder, err := tape.NewRecorder(&url.URL{Scheme: "http", Host: "api.test"}, out, tape.Options{Transport: transport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := network.Start("recorder.test", recorder)
+	s := &studio{t: t, net: network, client: network.Client(), recorder: recorder}
+	ask := func(i int) string {
+		return strings.Replace(streamQuestion, "hello", fmt.Sprintf("hello %d", i), 1)
+	}
+	var all sync.WaitGroup
+	bodies := make([]string, calls)
+	for i := range calls {
+		all.Go(func() {
+			got, _ := s.post(front.URL, "/v1/messages", ask(i))
+			bodies[i] = got.Body
+		})
+	}
+	all.Wait()
+	front.Close()
+	if err := recorder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	played, err := tape.Read(&out.Buffer)
+	if err != nil || len(played.Exchanges) != calls {
+		t.Fatalf("%d exchanges, error %v", len(played.Exchanges), err)
+	}
+	deck := tape.NewDeck(played)
+	for i := range calls {
+		x, ok := deck.Next(tape.Request{Method: "POST", Path: "/v1/messages", Digest: digest(ask(i))})
+		if !ok {
+			t.Fatalf("call %d is not on the tape", i)
 		}
-		all.Wait()
-		played := s.tape()
-		if len(played.Exchanges) != calls {
-			t.Fatalf("%d exchanges", len(played.Exchanges))
+		if x.End != tape.Complete || string(x.Reply()) != bodies[i] || bodies[i] == "" {
+			t.Fatalf("call %d: %q by %q with %d bytes, the client got %d", i, x.End, x.By, len(x.Reply()), len(bodies[i]))
 		}
-		deck := tape.NewDeck(played)
-		for i := range calls {
-			x, ok := deck.Next(tape.Request{Method: "POST", Path: "/v1/messages", Digest: digest(strings.Replace(streamQuestion, "hello", fmt.Sprintf("hello %d", i), 1))})
-			if !ok || x.End != tape.Complete || string(x.Reply()) != bodies[i] || bodies[i] == "" {
-				t.Fatalf("call %d: found %v, %+v", i, ok, x)
-			}
-		}
-	})
+	}
 }
