@@ -132,7 +132,9 @@ func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.proxy.ServeHTTP(&unadorned{ResponseWriter: w}, in)
 	// And whoever asks has to read what is left: net/http would read it between
 	// two requests, and panic in the second of them.
-	_, _ = io.CopyN(io.Discard, req.Body, leftOver)
+	if req.Body != nil {
+		_, _ = io.CopyN(io.Discard, req.Body, leftOver)
+	}
 }
 
 // rewrite points the request at the upstream and leaves the rest of it alone.
