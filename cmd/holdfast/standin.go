@@ -50,6 +50,7 @@ GET /_standin/journal tells the same as JSON while it runs.`,
 	f.IntVar(&o.status, "status", 429, "HTTP `status` of the failures")
 	f.StringVar(&o.retryAfter, "retry-after", "", "retry-after header of the failures, sent as it is (default none)")
 	f.StringVar(&o.plan, "plan", "", "play the plan in a JSON `file`")
+	cmd.AddCommand(newStandinRecordCommand())
 	return cmd
 }
 

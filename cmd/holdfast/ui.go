@@ -26,9 +26,10 @@ const (
 // exitError is an error with the exit code that it ends the command with. Without an err nothing is printed: the
 // command has said already what is wrong.
 type exitError struct {
-	code int
-	err  error
-	hint string
+	code  int
+	err   error
+	hint  string
+	ended bool // an interrupt is how the command ends; the error is not about that
 }
 
 func (e *exitError) Error() string {
@@ -68,7 +69,9 @@ func report(ctx context.Context, stderr io.Writer, err error, started bool) int 
 	if err == nil {
 		return 0
 	}
-	if ctx.Err() != nil {
+	var coded *exitError
+	isCoded := errors.As(err, &coded)
+	if ctx.Err() != nil && !(isCoded && coded.ended) {
 		say(stderr, "error: interrupted")
 		return exitInterrupted
 	}
@@ -76,8 +79,7 @@ func report(ctx context.Context, stderr io.Writer, err error, started bool) int 
 	if !started {
 		code = exitUsage
 	}
-	var coded *exitError
-	if errors.As(err, &coded) {
+	if isCoded {
 		if code = coded.code; coded.err == nil {
 			return code
 		}

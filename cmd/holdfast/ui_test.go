@@ -37,6 +37,7 @@ func TestReport(t *testing.T) {
 		},
 		{"interrupted", gone, context.Canceled, true, 130, "error: interrupted\n"},
 		{"interrupted and yet done", gone, nil, true, 0, ""},
+		{"failed after an interrupt that was to come", gone, &exitError{code: 1, err: errors.New("x"), hint: "do y", ended: true}, true, 1, "error: x\nhint: do y\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
