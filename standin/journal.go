@@ -38,7 +38,7 @@ type Exchange struct {
 	Endpoint    string        `json:"endpoint,omitempty"`     // operation of the API; "" for a path that it does not have
 	Model       string        `json:"model,omitempty"`        // as asked for
 	Stream      bool          `json:"stream"`                 // an event stream was asked for
-	Key         string        `json:"key,omitempty"`          // the first 8 hex digits of the API key's SHA-256; "" without a key
+	Key         string        `json:"key,omitempty"`          // the first 12 hex digits of the API key's SHA-256; "" without a key
 	Rule        string        `json:"rule,omitempty"`         // name of the rule, job or incident that gave the step; "" for none
 	Job         string        `json:"job,omitempty"`          // custom id, or key in Plan.Jobs; "" for neither
 	CustomID    string        `json:"custom_id,omitempty"`    // header x-custom-id

@@ -71,13 +71,13 @@ func sdkRetry(h http.Header) int {
 	return n
 }
 
-// digestOfKey tells keys apart without showing them.
+// digestOfKey tells keys apart without showing them, in the form of LimitUse.
 func digestOfKey(key string) string {
 	if key == "" {
 		return ""
 	}
 	sum := sha256.Sum256([]byte(key))
-	return hex.EncodeToString(sum[:4])
+	return hex.EncodeToString(sum[:6])
 }
 
 // copy returns all exchanges that are kept, and how many older ones are not.

@@ -99,7 +99,7 @@ func TestJournalSaysWhatArrivedAndWhen(t *testing.T) {
 		sum := sha256.Sum256([]byte(about("none")))
 		want := standin.Exchange{
 			Number: 1, Arrived: began, Departed: began.Add(time.Second), Method: "POST", Path: anthropicPath, Model: "m", Attempt: 1, SDKRetry: -1,
-			Digest: hex.EncodeToString(sum[:]), Status: 200, Endpoint: "messages", Key: "770e6076", HeadersAt: began.Add(time.Second), FirstByteAt: began.Add(time.Second), Fault: standin.OK, RequestID: "req_standin_000001", Sent: j[0].Sent, Input: 4, Output: 19,
+			Digest: hex.EncodeToString(sum[:]), Status: 200, Endpoint: "messages", Key: "770e607624d6", HeadersAt: began.Add(time.Second), FirstByteAt: began.Add(time.Second), Fault: standin.OK, RequestID: "req_standin_000001", Sent: j[0].Sent, Input: 4, Output: 19,
 		}
 		if diff := cmp.Diff(want, j[0]); diff != "" || j[0].Sent < 300 {
 			t.Errorf("exchange (-want +got):\n%s", diff)

@@ -27,6 +27,10 @@ type Report struct {
 	Efficiency      float64 `json:"efficiency"`       // delivered of billed; 1 when nothing is billed
 	PaidTwice       Twice   `json:"paid_twice"`
 
+	// Limits are what was made of the rate limits. Empty when there are none, and
+	// in a report on a journal alone.
+	Limits []LimitUse `json:"limits,omitempty"`
+
 	// Lines are the judgements, always the same ones in the same order.
 	Lines []Line `json:"lines"`
 }
@@ -69,10 +73,11 @@ func (r Report) Verdict() Verdict {
 	return verdict
 }
 
-// Report judges the client that the journal is about.
-func (j Journal) Report() Report {
+// Report judges the client that the journal is about. Whoever knows what was made
+// of the rate limits can add it; Server.Report does.
+func (j Journal) Report(limits ...LimitUse) Report {
 	e := newEvidence(j)
-	r := Report{Requests: len(j), Calls: len(e.calls), Efficiency: 1}
+	r := Report{Requests: len(j), Calls: len(e.calls), Efficiency: 1, Limits: limits}
 	e.count(&r)
 	for _, judge := range judges {
 		r.Lines = append(r.Lines, judge(e, r))

@@ -243,7 +243,7 @@ func judgePatience(e evidence, _ Report) Line {
 	return pass(name, "no reply was left before its end")
 }
 
-func judgeLimits(e evidence, _ Report) Line {
+func judgeLimits(e evidence, r Report) Line {
 	const name = "rate limits"
 	throttled := map[int]bool{}
 	for _, x := range e.journal {
@@ -252,14 +252,30 @@ func judgeLimits(e evidence, _ Report) Line {
 		}
 	}
 	share := float64(len(throttled)) / float64(max(len(e.journal), 1))
-	switch {
-	case len(throttled) == 0:
-		return untested(name, "no request met one", "limits in the plan would test it")
-	case share > throttledShare:
-		return warn(name, sorted(throttled), "pace requests by the anthropic-ratelimit or x-ratelimit headers instead of finding the limit with refused ones",
-			"%.1f %% of the requests were refused by one", 100*share)
+	found := fmt.Sprintf("%.1f %% of the requests were refused by one", 100*share)
+	used, limited := mostUsed(r.Limits)
+	if limited {
+		found += fmt.Sprintf(", and %.1f %% of what the busiest bucket had to give were used", 100*used)
 	}
-	return pass(name, "%.1f %% of the requests were refused by one", 100*share)
+	switch {
+	case share > throttledShare:
+		return warn(name, sorted(throttled), "pace requests by the anthropic-ratelimit or x-ratelimit headers instead of finding the limit with refused ones", "%s", found)
+	case len(throttled) == 0 && !limited:
+		return untested(name, "no request met one", "limits in the plan would test it")
+	}
+	return pass(name, "%s", found)
+}
+
+// mostUsed is the share of the busiest bucket, if there is any with a limit.
+func mostUsed(limits []LimitUse) (share float64, limited bool) {
+	for _, use := range limits {
+		for _, b := range []BucketUse{use.Requests, use.InputTokens, use.OutputTokens, use.Tokens} {
+			if b.Limit > 0 {
+				share, limited = max(share, b.Share), true
+			}
+		}
+	}
+	return share, limited
 }
 
 // warn reports what was found about some exchanges.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -103,6 +104,58 @@ func TestReportJudges(t *testing.T) {
 			t.Errorf("%s: a warning needs a hint and exchanges, and nothing else does: %+v", name, got)
 		}
 	}
+}
+
+func TestReportSaysHowMuchOfTheLimitWasUsed(t *testing.T) {
+	use := standin.LimitUse{Requests: standin.BucketUse{Limit: 50, Share: 0.25}, OutputTokens: standin.BucketUse{Limit: 1000, Share: 0.875}, Tokens: standin.BucketUse{Share: 3}}
+	good := journal(posted(0, "a", "x"))
+	bad := journal(posted(0, "a", "x", status(429), fault(standin.Throttled)), posted(90, "a", "x"))
+	for name, tt := range map[string]struct {
+		report  standin.Report
+		verdict standin.Verdict
+		found   string
+	}{
+		"used":           {good.Report(use), standin.Pass, "0.0 % of the requests were refused by one, and 87.5 % of what the busiest bucket had to give were used"},
+		"refused":        {bad.Report(use), standin.Warn, "50.0 % of the requests were refused by one, and 87.5 % of what the busiest bucket had to give were used"},
+		"without limits": {good.Report(standin.LimitUse{}), standin.Untested, "no request met one"},
+	} {
+		if got := line(t, tt.report, "rate limits"); got.Verdict != tt.verdict || got.Found != tt.found {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// The real SDK, called by a loop that retries as well: six requests for one call.
+func TestReportFindsALoopAroundTheSDK(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c, url := serve(t, standin.Plan{Steps: []standin.Step{{Kind: standin.HTTP, Status: 529, Times: 5}}})
+		client := sdkClient(c, url)
+		for range 2 {
+			_, _ = client.Messages.New(t.Context(), params("hello"))
+		}
+		standin.Expect(t, s.Journal(), standin.Requests(6), standin.PaidOnce(), standin.NothingOpen(), standin.AtMost(1))
+		r := s.Report()
+		got := line(t, r, "retry layers")
+		if diff := cmp.Diff([]int{4}, got.Exchanges); diff != "" || got.Verdict != standin.Warn || r.Calls != 1 || r.AttemptsMax != 6 || r.Answered != 1 {
+			t.Errorf("%+v\n%s", got, r)
+		}
+	})
+}
+
+// The real SDK waits as it is told, and the report has nothing against it.
+func TestReportPassesTheSDKByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c, url := serve(t, standin.Plan{Steps: []standin.Step{{Kind: standin.HTTP, Status: 429, RetryAfter: "3"}, {Kind: standin.HTTP, Status: 529}}})
+		client := sdkClient(c, url)
+		if _, err := client.Messages.New(t.Context(), params("hello")); err != nil {
+			t.Fatal(err)
+		}
+		standin.Expect(t, s.Journal(), standin.Requests(3), standin.WaitsHonoured(0))
+		r := s.Report()
+		if r.Verdict() != standin.Pass || r.WaitsAsked != 1 || r.WaitsHonoured != 1 || line(t, r, "retry layers").Verdict != standin.Pass {
+			t.Errorf("%s", r)
+		}
+	})
 }
 
 func TestReportSeesTheRushAfterAnOutage(t *testing.T) {
