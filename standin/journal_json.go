@@ -20,7 +20,7 @@ type journalDocument struct {
 // not in memory a second time.
 func (d journalDocument) writeTo(w io.Writer) {
 	b := bufio.NewWriter(w) // an error stays in it, and comes only when nobody reads any more
-	fmt.Fprintf(b, `{"open":%d,"input":%d,"output":%d,"exchanges":[`, d.Open, d.Input, d.Output)
+	_, _ = fmt.Fprintf(b, `{"open":%d,"input":%d,"output":%d,"exchanges":[`, d.Open, d.Input, d.Output)
 	encoder := json.NewEncoder(b) // ends each with LF
 	for i, e := range d.Exchanges {
 		if i > 0 {
