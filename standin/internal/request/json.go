@@ -148,10 +148,10 @@ func (p *parser) literal(word string, k kind) (value, *syntaxError) {
 // once their number is known.
 func (p *parser) container(k kind, end byte) (value, *syntaxError) {
 	start, first := p.at, len(p.members)
-	p.at++
 	if p.depth++; p.depth > maxDepth {
 		return value{}, p.fail("recursion limit reached")
 	}
+	p.at++
 	for p.space(); p.peek() != end; {
 		key, err := "", (*syntaxError)(nil)
 		if k == isObject {
