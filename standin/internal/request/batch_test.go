@@ -1,7 +1,6 @@
 package request_test
 
 import (
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -34,15 +33,13 @@ func TestBatchRead(t *testing.T) {
 
 func TestBatchRefuses(t *testing.T) {
 	t.Parallel()
-	tooMany := make([]string, 100_001)
-	for i := range tooMany {
-		tooMany[i] = item(strconv.Itoa(i), "{}")
-	}
+	most := strings.Repeat("0,", 99_999) + "0" // the items are looked at when their number is right
 	checkRefusals(t, batchPath, []refusalRow{
 		{"no requests", "", `{}`, "requests: Field required"},
 		{"requests is a text", "", `{"requests":"a"}`, "requests: Input should be a valid list"},
 		{"no items", "", batch(), "requests: List should have at least 1 item after validation, not 0"},
-		{"too many items", "", batch(tooMany...), "requests: List should have at most 100000 items after validation, not 100001"},
+		{"too many items", "", batch(most, "0"), "requests: List should have at most 100000 items after validation, not 100001"},
+		{"as many items as may be", "", batch(most), "requests.0: Input should be a valid dictionary"},
 		{"item is a text", "", batch(`"a"`), "requests.0: Input should be a valid dictionary"},
 		{"no id", "", batch(`{"params":{}}`), "requests.0.custom_id: Field required"},
 		{"id is a number", "", batch(`{"custom_id":1,"params":{}}`), "requests.0.custom_id: Input should be a valid string"},
@@ -54,7 +51,4 @@ func TestBatchRefuses(t *testing.T) {
 		{"more than params", "", batch(`{"custom_id":"a","params":{},"method":"POST"}`), "requests.0.method: Extra inputs are not permitted"},
 		{"more than requests", "", `{"requests":[` + item("a", message("")) + `],"metadata":{}}`, "metadata: Extra inputs are not permitted"},
 	})
-	if q, refusal := ask(batchPath, current, batch(tooMany[:100_000]...)); refusal != nil || len(q.Items) != 100_000 {
-		t.Errorf("%d items: %+v", len(q.Items), refusal)
-	}
 }

@@ -168,7 +168,7 @@ func (a *asking) checkCalls(messages []member) {
 		if m.get("role").text() == "tool" {
 			id := m.get("tool_call_id").text()
 			if _, called := open[id]; !callable || !called {
-				a.refuse(fmt.Sprintf("messages.[%d].role", i), "", "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.")
+				a.refuse(fmt.Sprintf("messages.[%d].role", i), "", "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.") //nolint:misspell // as the API spells it
 			}
 			open[id] = false
 			continue

@@ -47,7 +47,7 @@ func (a *asking) finish(settings Settings) *Refusal {
 // checkModel refuses the names that the plan does not want to know.
 func (a *asking) checkModel(settings Settings) {
 	if a.refusal == nil && (!named(a.q.Model) || slices.Contains(settings.UnknownModels, a.q.Model)) {
-		a.refusal = openAI(http.StatusNotFound, "", "model_not_found", fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", clipID(a.q.Model)))
+		a.refusal = openAI(http.StatusNotFound, "", "model_not_found", "The model `"+clipID(a.q.Model)+"` does not exist or you do not have access to it.")
 	}
 }
 

@@ -81,20 +81,20 @@ func TestReadKeepsWhatIsKnown(t *testing.T) {
 func TestReadTooLarge(t *testing.T) {
 	t.Parallel()
 	const text = "Request exceeds the maximum size"
-	body := strings.Repeat(" ", 32<<20) + "x"
+	body := "x" + strings.Repeat(" ", 32<<20)
 	for path, want := range map[string]request.Refusal{
 		messagesPath:                {Status: 413, Message: text, HTML: true},
 		"/v1/messages/count_tokens": {Status: 413, Message: text, HTML: true},
 		"/v1/chat/completions":      {Status: 413, Message: text, Type: "invalid_request_error", Code: "request_too_large"},
 		// Of a batch it is less than the limit, and no JSON.
-		"/v1/messages/batches": {Status: 400, Message: "The request body is not valid JSON: unexpected character: line 1 column 33554433 (char 33554432)"},
+		"/v1/messages/batches": {Status: 400, Message: "The request body is not valid JSON: unexpected character: line 1 column 1 (char 0)"},
 	} {
 		_, refusal := ask(path, current, body)
 		if diff := cmp.Diff(&want, refusal); diff != "" {
 			t.Errorf("%s: %s", path, diff)
 		}
 	}
-	if _, refusal := ask(messagesPath, current, message("")+body[:32<<20-len(message(""))]); refusal != nil {
+	if _, refusal := ask(messagesPath, current, message("")+body[1:32<<20-len(message(""))+1]); refusal != nil {
 		t.Errorf("a body of exactly the limit: %+v", refusal)
 	}
 }

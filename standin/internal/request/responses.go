@@ -77,12 +77,17 @@ func (a *asking) readInput(input *value, optional, stored bool) {
 			a.addContent(item.get("content"))
 		case "function_call", "custom_tool_call":
 			called[id] = true
-			order = append(order, id)
+			if !item.get("async").is(isTrue) {
+				order = append(order, id)
+			}
 			a.size.add(item.raw)
 		case "function_call_output", "custom_tool_call_output":
 			a.q.ToolAnswered = true
 			answered[id] = true
-			if !called[id] && !stored {
+			switch {
+			case id == "" && len(order) > 0: // it need not say which call it is for
+				answered[order[len(order)-1]] = true
+			case !called[id] && !stored:
 				a.refuse("input", "", "No tool call found for function call output with call_id %s.", clipID(id))
 			}
 			a.addContent(item.get("output"))

@@ -201,7 +201,7 @@ func (t *turn) calls(id string) bool {
 // checkOpening wants the turn that called a tool to begin with its thinking, when thinking is on with a budget.
 func (r *reading) checkOpening(t *turn) {
 	if r.budget && t.role == "assistant" && t.opening != "thinking" && t.opening != "redacted_thinking" {
-		r.refuse("messages.%d.content.0.type: Expected `thinking` or `redacted_thinking`, but found `%s`. When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable `thinking`.", t.first, t.opening)
+		r.refuse("messages.%d.content.0.type: Expected `thinking` or `redacted_thinking`, but found `%s`. When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable `thinking`.", t.first, t.opening) //nolint:misspell // as the API spells it
 	}
 }
 
