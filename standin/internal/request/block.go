@@ -43,7 +43,7 @@ func (r *reading) readMessage(i int, m *value) {
 	for j := range m.members {
 		switch key := m.members[j].key; {
 		case key == "role" || key == "content":
-		case r.betas && role.text() == "system": // clear_at and what else a beta brings
+		case r.betas != "" && role.text() == "system": // clear_at and what else a beta brings
 		default:
 			r.refuse("messages.%d.%s: Extra inputs are not permitted", i, clip(key))
 		}

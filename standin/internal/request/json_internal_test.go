@@ -91,6 +91,19 @@ func FuzzParseJSON(f *testing.F) {
 	})
 }
 
+func TestModelLimits(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string][2]int{
+		"claude-opus-5-5": {1_000_000, 128_000}, "claude-sonnet-4-6": {1_000_000, 128_000}, "claude-haiku-5-5": {200_000, 128_000},
+		"claude-opus-4-5": {200_000, 64_000}, "claude-opus-4-1": {200_000, 32_000}, "claude-sonnet-4-20250514": {200_000, 64_000},
+		"claude-3-5-haiku-latest": {200_000, 8192}, "claude-3-haiku-20240307": {200_000, 4096}, "claude-test": {0, 0}, "qwen3": {0, 0},
+	} {
+		if m := modelOf(name); m.window() != want[0] || m.maxTokens() != want[1] {
+			t.Errorf("%s: %d, %d, want %v", name, m.window(), m.maxTokens(), want)
+		}
+	}
+}
+
 func TestModelOf(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]model{

@@ -11,7 +11,7 @@ import (
 // terms are what decides over a Messages request besides its body.
 type terms struct {
 	version  string // anthropic-version
-	betas    bool   // anthropic-beta names at least one
+	betas    string // anthropic-beta
 	settings Settings
 }
 
@@ -206,7 +206,7 @@ func (r *reading) checkFields(body *value) {
 	for i := range body.members {
 		key := body.members[i].key
 		switch at := known[key]; {
-		case at == always, at == inBeta && r.betas, at == sampling && r.version != version2026:
+		case at == always, at == inBeta && r.betas != "", at == sampling && r.version != version2026:
 		default:
 			r.refuse("%s: Extra inputs are not permitted", clip(key))
 			return
@@ -308,6 +308,9 @@ func (r *reading) checkLength() {
 	window := r.settings.Window
 	if window == 0 {
 		window = r.model.window()
+		if strings.Contains(r.betas, "context-1m-") { // the window of Sonnet 4 and 4.5 under their beta
+			window = max(window, 1_000_000)
+		}
 	}
 	switch {
 	case window <= 0 || r.q.Endpoint == CountTokens:

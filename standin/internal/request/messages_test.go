@@ -122,6 +122,17 @@ func TestMessagesRefusesFields(t *testing.T) {
 		{"user id is a number", "", message(`"metadata":{"user_id":7}`), "metadata.user_id: Input should be a valid string"},
 		{"empty system text", "", message(`"system":[{"type":"text","text":""}]`), "system: text content blocks must be non-empty"},
 		{"system is a number", "", message(`"system":1`), "system: Input should be a valid list"},
+		{"system block is a text", "", message(`"system":["a"]`), "system.0: Input should be a valid dictionary"},
+		{"system block of another kind", "", message(`"system":[{"type":"image","source":{}}]`), "system.0.type: Input should be 'text'"},
+		{"system block without a text", "", message(`"system":[{"type":"text"}]`), "system.0.text: Field required"},
+		{"system block with a number", "", message(`"system":[{"type":"text","text":1}]`), "system.0.text: Input should be a valid string"},
+		{"unknown field of a system block", "", message(`"system":[{"type":"text","text":"a","title":"b"}]`), "system.0.title: Extra inputs are not permitted"},
+		{"stop_sequences is a text", "", message(`"stop_sequences":"END"`), "stop_sequences: Input should be a valid list"},
+		{"metadata is a list", "", message(`"metadata":[]`), "metadata: Input should be a valid dictionary"},
+		{"output_config is a text", "", message(`"output_config":"low"`), "output_config: Input should be a valid dictionary"},
+		{"format without a schema", "", message(`"output_config":{"format":{"type":"json_schema"}}`), "output_config.format.schema: Field required"},
+		{"top_k of a new model", old, message(`"top_k":5`), "`top_k` is deprecated for this model."},
+		{"top_k with thinking", old, message(`"model":"claude-haiku-4-5","top_k":5,"thinking":{"type":"enabled","budget_tokens":1024}`), "`top_k` must be unset when thinking is enabled."},
 		{"five cache marks", "", message(`"system":[` + strings.Repeat(`{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},`, 4) + `{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]`), "A maximum of 4 blocks with cache_control may be provided. Found 5."},
 	})
 }
@@ -185,6 +196,17 @@ func TestMessagesRefusesToolsAndThinking(t *testing.T) {
 		{"choice of a tool that is not there", "", message(tool("") + `,"tool_choice":{"type":"tool","name":"g"}`), "Tool 'g' not found in provided tools"},
 		{"choice without tools", "", message(`"tool_choice":{"type":"any"}`), "tool_choice.any may only be specified while providing tools"},
 		{"choice of the other API", "", message(tool("") + `,"tool_choice":{"type":"required"}`), "tool_choice: Input tag 'required' found using 'type' does not match any of the expected tags: 'any', 'auto', 'none', 'tool'"},
+		{"tool is a text", "", message(`"tools":["f"]`), "tools.0: Input should be a valid dictionary"},
+		{"tools is an object", "", message(`"tools":{}`), "tools: Input should be a valid list"},
+		{"name of a tool is a number", "", message(`"tools":[{"name":1}]`), "tools.0.custom.name: Input should be a valid string"},
+		{"schema is a list", "", message(`"tools":[{"name":"f","input_schema":[]}]`), "tools.0.custom.input_schema: Input should be a valid dictionary"},
+		{"schema of a list", "", message(`"tools":[{"name":"f","input_schema":{"type":"array"}}]`), "tools.0.custom.input_schema.type: Input should be 'object'"},
+		{"choice is a text", "", message(`"tool_choice":"auto"`), "tool_choice: Input should be a valid dictionary"},
+		{"choice without a type", "", message(`"tool_choice":{}`), "tool_choice.type: Field required"},
+		{"choice of a tool without its name", "", message(`"tool_choice":{"type":"tool"}`), "tool_choice.tool.name: Field required"},
+		{"thinking is a text", "", message(`"thinking":"on"`), "thinking: Input should be a valid dictionary"},
+		{"thinking without a type", "", message(`"thinking":{}`), "thinking.type: Field required"},
+		{"display", "", message(`"thinking":{"type":"adaptive","display":"full"}`), "thinking.adaptive.display: Input should be 'summarized' or 'omitted'"},
 		{"small budget", "", enabled("claude-haiku-4-5", `"budget_tokens":1023`), "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"},
 		{"no budget", "", enabled("claude-haiku-4-5", `"display":"omitted"`), "thinking.enabled.budget_tokens: Field required"},
 		{"budget of all tokens", "", enabled("claude-haiku-4-5", `"budget_tokens":2048`), "`max_tokens` must be greater than `thinking.budget_tokens`."},
@@ -290,10 +312,43 @@ func TestPromptTooLong(t *testing.T) {
 	if q, refusal := ask("/v1/messages/count_tokens", current, strings.Replace(of("claude-haiku-4-5"), `"max_tokens":10,`, "", 1)); refusal != nil || q.Input != 200_001 {
 		t.Errorf("count of %d tokens: %+v", q.Input, refusal)
 	}
+	if _, refusal := ask(messagesPath, current, of("claude-sonnet-4-5"), "anthropic-beta", "context-1m-2025-08-07"); refusal != nil {
+		t.Errorf("under the beta of the large window: %+v", refusal)
+	}
 	older := fmt.Sprintf(`{"model":"claude-sonnet-4-20250514","max_tokens":64000,"messages":[{"role":"user","content":%q}]}`, text[:4*190_000])
 	_, refusal = ask(messagesPath, current, older)
 	if want := "input length and `max_tokens` exceed context limit: 190000 + 64000 > 200000, decrease input length or `max_tokens` and try again"; refusal == nil || refusal.Message != want {
 		t.Errorf("%+v, want %q", refusal, want)
+	}
+}
+
+// A window of the plan stands in for that of the model, known or not.
+func TestPromptTooLongForThePlan(t *testing.T) {
+	t.Parallel()
+	r := httptest.NewRequest(http.MethodPost, messagesPath, nil)
+	r.Header = http.Header{"X-Api-Key": {"good"}, "Anthropic-Version": {current}}
+	body := []byte(message(`"model":"any","messages":[{"role":"user","content":"` + strings.Repeat("abcd", 11) + `"}]`))
+	for window, want := range map[int]string{0: "", -1: "", 11: "", 10: "prompt is too long: 11 tokens > 10 maximum"} {
+		_, refusal := request.Read(r, body, request.Settings{Window: window})
+		if (refusal != nil) != (want != "") || refusal != nil && refusal.Message != want {
+			t.Errorf("window %d: %+v, want %q", window, refusal, want)
+		}
+	}
+}
+
+// Pictures and pages count as a flat number of tokens; the text of a document as text.
+func TestInputOfDocuments(t *testing.T) {
+	t.Parallel()
+	for block, want := range map[string]int{
+		`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}`:                                     1600,
+		`{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"AAAA"}}`:                            2000,
+		`{"type":"document","title":"abcd","source":{"type":"text","media_type":"text/plain","data":"abcdefgh"}}`:                3,
+		`{"type":"document","source":{"type":"content","content":[{"type":"text","text":"abcd"},{"type":"image","source":{}}]}}`: 1601,
+	} {
+		q, refusal := ask(messagesPath, current, turns(`{"role":"user","content":[`+block+`]}`))
+		if refusal != nil || q.Input != want {
+			t.Errorf("%s: %d tokens, want %d: %+v", block, q.Input, want, refusal)
+		}
 	}
 }
 
