@@ -238,7 +238,7 @@ func (b *Batches) isHidden(look Look, one *batch, named bool) bool {
 		}
 		return true
 	}
-	return look.At.Before(one.created.Add(b.settings.HiddenFor))
+	return b.settings.HiddenFor > 0 && look.At.Before(one.created.Add(b.settings.HiddenFor))
 }
 
 // see looks at the batch.

@@ -104,7 +104,7 @@ func (f *Files) Upload(look Look, upload *request.File) ([]byte, *request.Refusa
 	f.number++
 	kept := &file{
 		ID: fmt.Sprintf("file_standin_%06d", f.number), Type: "file",
-		Filename: filename(upload.Name), MimeType: cmp.Or(upload.Type, "application/octet-stream"),
+		Filename: filename(upload.Name, upload.Type), MimeType: cmp.Or(upload.Type, "application/octet-stream"),
 		SizeBytes: size, CreatedAt: stamp(look.At), Downloadable: f.settings.Downloadable,
 	}
 	if f.settings.Downloadable {
@@ -123,12 +123,19 @@ func (f *Files) Upload(look Look, upload *request.File) ([]byte, *request.Refusa
 	return encode(kept), nil
 }
 
-// filename is the name that the API keeps of one: its last element.
-func filename(name string) string {
-	if name = path.Base(name); name == "." || name == "/" {
-		return "unnamed"
+// extensions are those of files without a name. The list of the system is another on each.
+var extensions = map[string]string{
+	"application/json": ".json", "application/pdf": ".pdf", "image/gif": ".gif", "image/jpeg": ".jpg", "image/png": ".png",
+	"image/webp": ".webp", "text/csv": ".csv", "text/markdown": ".md", "text/plain": ".txt",
+}
+
+// filename is the name that the API keeps of a file: its last element, or one by its media type.
+func filename(name, mediaType string) string {
+	if name = path.Base(name); name != "." && name != "/" {
+		return name
 	}
-	return name
+	mediaType, _, _ = strings.Cut(mediaType, ";")
+	return "unnamed" + extensions[mediaType]
 }
 
 // Get returns what is known of a file.

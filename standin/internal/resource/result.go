@@ -120,7 +120,7 @@ type row struct {
 // appendLine appends the line of a results file.
 func (r row) appendLine(line []byte) []byte {
 	line = append(line, `{"custom_id":`...)
-	line = append(line, encode(r.customID)...)
+	line = appendText(line, r.customID)
 	line = append(line, `,"result":{"type":"`...)
 	line = append(line, r.result.Kind...)
 	line = append(line, '"')
@@ -137,6 +137,19 @@ func (r row) appendLine(line []byte) []byte {
 		line = append(line, encode(newItemError(r.result.Error))...)
 	}
 	return append(line, "}}\n"...)
+}
+
+// appendText appends a text as JSON. Custom ids are letters, digits, _ and - in batches that the API takes; for these it
+// costs nothing.
+func appendText(line []byte, text string) []byte {
+	for _, c := range []byte(text) {
+		if c < ' ' || c == '"' || c == '\\' || c > '~' {
+			return append(line, encode(text)...)
+		}
+	}
+	line = append(line, '"')
+	line = append(line, text...)
+	return append(line, '"')
 }
 
 // lines yields the lines of a results file in an order of their own. Each line is good until the next is asked for.
