@@ -520,6 +520,36 @@ func TestOutcomeMayUseOtherBatches(t *testing.T) {
 	}
 }
 
+func TestCancelingAgainChangesNothing(t *testing.T) {
+	t.Parallel()
+	batches := resource.NewBatches(resource.BatchSettings{Takes: -1, CancelTakes: 10 * time.Second})
+	id := create(t, batches, now(0), items(1))
+	for _, second := range []int{3, 7} {
+		body, refusal := batches.Cancel(now(second), id)
+		refuseNot(t, refusal)
+		if one := wellShaped[anthropic.MessageBatch](t, body); !one.CancelInitiatedAt.Equal(now(3).At) {
+			t.Errorf("second %d: canceled at %v, want %v", second, one.CancelInitiatedAt, now(3).At)
+		}
+	}
+	if one := look(t, batches, now(20), id); !one.EndedAt.Equal(now(13).At) {
+		t.Errorf("ended at %v, want %v", one.EndedAt, now(13).At)
+	}
+}
+
+func TestBatchInWorkAtAResetIsInNoCount(t *testing.T) {
+	t.Parallel()
+	var batches *resource.Batches
+	batches = resource.NewBatches(resource.BatchSettings{Takes: time.Second, Outcome: func(item request.Item, at time.Time) resource.Result {
+		batches.Reset()
+		return succeed(item, at)
+	}})
+	id := create(t, batches, now(0), items(3))
+	look(t, batches, now(1), id)
+	if got := batches.Counts(now(1).At); got != (resource.BatchCounts{}) {
+		t.Errorf("counts %+v", got)
+	}
+}
+
 func TestBatchesServeManyAtOnce(t *testing.T) {
 	t.Parallel()
 	const workers, each, size = 8, 10, 30

@@ -51,12 +51,6 @@ func (s *BatchSettings) outcome(item request.Item, at time.Time) Result {
 	if result.Kind == "" {
 		result.Kind = Succeeded
 	}
-	if result.Kind != Errored {
-		result.Error = nil
-	}
-	if result.Kind != Succeeded {
-		result.Message, result.Usage = nil, answer.Usage{}
-	}
 	return result
 }
 
