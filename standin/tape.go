@@ -26,7 +26,7 @@ func LoadTape(path string) (*Tape, error) {
 	if err != nil {
 		return nil, fmt.Errorf("standin: cannot read the tape: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // it was only read
 	return ReadTape(file)
 }
 

@@ -58,7 +58,7 @@ func (o recordOptions) run(ctx context.Context, s streams) error {
 	if err != nil {
 		return badUsage("--listen takes another address; 127.0.0.1:0 finds a free port", "cannot listen on %s: %w", o.listen, err)
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }() // the server has closed it, if it came so far
 	file, err := o.create()
 	if err != nil {
 		return err

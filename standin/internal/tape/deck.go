@@ -31,21 +31,22 @@ func NewDeck(t *Tape) *Deck { return &Deck{tape: t, place: make(map[string]int)}
 // all have been played the last one again. When there is none, the same among
 // those with the same method, path and model. false: there is none either.
 func (d *Deck) Next(r Request) (*Exchange, bool) {
-	for _, c := range []struct {
-		kind, key string
-		list      map[string][]*Exchange
-	}{{"exact ", r.exact(), d.tape.exact}, {"alike ", r.alike(), d.tape.alike}} {
-		found := c.list[c.key]
-		if len(found) == 0 {
-			continue
-		}
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		at := d.place[c.kind+c.key]
-		d.place[c.kind+c.key] = min(at+1, len(found)-1)
-		return found[at], true
+	if found := d.tape.exact[r.exact()]; len(found) > 0 {
+		return d.take("exact "+r.exact(), found), true
+	}
+	if found := d.tape.alike[r.alike()]; len(found) > 0 {
+		return d.take("alike "+r.alike(), found), true
 	}
 	return nil, false
+}
+
+// take returns the next of the exchanges, whose place has the name.
+func (d *Deck) take(name string, found []*Exchange) *Exchange {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at := d.place[name]
+	d.place[name] = min(at+1, len(found)-1)
+	return found[at]
 }
 
 // Reset goes back to the beginning.

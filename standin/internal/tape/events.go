@@ -51,8 +51,32 @@ type Playback struct {
 	Events []Event       // of an event stream
 	After  time.Duration // from the last piece or event to the end
 	End    End
-	By     Closer
+	By     Closer      // Client: it left, and the upstream had sent all that is here; whoever plays it waits for the same
 	Tokens wire.Tokens // that the reply says were used; zero when it says nothing
+
+	arrived time.Time // when the recorded request came
+}
+
+// HeaderAt returns Header for a reply to a request that has come at now: every
+// absolute time in it, the date and those at which a limit ends, is moved by
+// what lies between the recording and now, in whole seconds. Without that a
+// client would find every wait in the past.
+func (p Playback) HeaderAt(now time.Time) http.Header {
+	moved := p.Header.Clone()
+	by := now.Sub(p.arrived).Round(time.Second)
+	for name, values := range moved {
+		if lowered := strings.ToLower(name); lowered != "date" && lowered != "retry-after" && !strings.Contains(lowered, "reset") {
+			continue
+		}
+		for i, value := range values {
+			if at, err := http.ParseTime(value); err == nil {
+				values[i] = at.Add(by).UTC().Format(http.TimeFormat)
+			} else if at, err := time.Parse(time.RFC3339, value); err == nil {
+				values[i] = at.Add(by).Format(time.RFC3339)
+			}
+		}
+	}
+	return moved
 }
 
 // Play returns the reply piece by piece, byte for byte as it was recorded. A
@@ -101,7 +125,7 @@ func (x *Exchange) PlayEvents(speed float64) (Playback, bool) {
 }
 
 func (x *Exchange) opening(speed float64) Playback {
-	p := Playback{Status: x.Status, Header: x.Header.Clone(), End: x.End, By: x.By, Before: paced(x.Began, speed), Tokens: x.tokens()}
+	p := Playback{Status: x.Status, Header: x.Header.Clone(), End: x.End, By: x.By, Before: paced(x.Began, speed), Tokens: x.tokens(), arrived: x.Arrived}
 	if x.Status == 0 {
 		p.Before = paced(x.Ended, speed)
 	}

@@ -49,6 +49,7 @@ const thinkingStream = ": hello\n\n" +
 	"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
 
 func TestEventsHaveTheirParts(t *testing.T) {
+	untilStop, _, _ := strings.Cut(thinkingStream, "event: content_block_stop")
 	chat := func(delta, reason string) string {
 		return fmt.Sprintf("data: {\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%s}]}\n\n", delta, reason)
 	}
@@ -62,7 +63,7 @@ func TestEventsHaveTheirParts(t *testing.T) {
 			"1 content_block_delta", "2 content_block_stop", "2 message_delta", "3 message_stop",
 		}, 5, 9},
 		{"CRLF", strings.ReplaceAll(thinkingStream[:300], "\n", "\r\n"), []string{"0 message_start", "0 content_block_start", "0 content_block_delta (torn)"}, 5, 1},
-		{"error", thinkingStream[:strings.Index(thinkingStream, "event: content_block_stop")] + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"x\"}}\n\n",
+		{"error", untilStop + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"x\"}}\n\n",
 			[]string{"0 message_start", "0 content_block_start", "1 content_block_delta", "3 error"}, 5, 1},
 		{"chat", chat(`{"role":"assistant","content":""}`, "null") + chat(`{"content":"a"}`, "null") + chat("{}", `"stop"`) +
 			"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":4,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n",
@@ -187,4 +188,31 @@ func TestTokensOfAJSONReply(t *testing.T) {
 			t.Errorf("tokens %+v", p.Tokens)
 		}
 	})
+}
+
+// What was a minute ahead when it was recorded is a minute ahead when it is played.
+func TestTimesInHeadersMoveWithTheReplay(t *testing.T) {
+	arrived := time.Date(2026, 11, 30, 12, 0, 0, 250e6, time.UTC)
+	x := &tape.Exchange{Status: 429, Arrived: arrived, End: tape.Complete, Header: http.Header{
+		"Date":                                   {"Mon, 30 Nov 2026 12:00:00 GMT"},
+		"Retry-After":                            {"Mon, 30 Nov 2026 12:01:00 GMT", "7"},
+		"Anthropic-Ratelimit-Requests-Reset":     {"2026-11-30T12:00:30Z"},
+		"Anthropic-Ratelimit-Requests-Remaining": {"3"},
+		"X-Ratelimit-Reset-Requests":             {"1m3s"},
+		"Request-Id":                             {"2026-11-30T12:00:30Z"},
+	}}
+	want := http.Header{
+		"Date":                                   {"Tue, 01 Dec 2026 12:00:05 GMT"},
+		"Retry-After":                            {"Tue, 01 Dec 2026 12:01:05 GMT", "7"},
+		"Anthropic-Ratelimit-Requests-Reset":     {"2026-12-01T12:00:35Z"},
+		"Anthropic-Ratelimit-Requests-Remaining": {"3"},
+		"X-Ratelimit-Reset-Requests":             {"1m3s"},
+		"Request-Id":                             {"2026-11-30T12:00:30Z"},
+	}
+	if diff := cmp.Diff(want, x.Play(1).HeaderAt(arrived.Add(24*time.Hour+5*time.Second))); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(x.Header, x.Play(1).HeaderAt(arrived)); diff != "" {
+		t.Errorf("at the same time: %s", diff)
+	}
 }

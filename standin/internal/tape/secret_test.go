@@ -116,7 +116,7 @@ func TestUserOfTheUpstreamIsSentAndNotKept(t *testing.T) {
 }
 
 func TestPromptsAreKeptUnlessUnwanted(t *testing.T) {
-	large := fmt.Sprintf(`{"model":"m","pad":"%s"}`, strings.Repeat("p", 1<<20))
+	large := `{"model":"m","pad":"` + strings.Repeat("p", 1<<20) + `"}`
 	tests := []struct {
 		name, body, model string
 		coding            string
