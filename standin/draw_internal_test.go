@@ -28,14 +28,14 @@ func TestAShareHitsItsPartOfJobsAndOfAttempts(t *testing.T) {
 		share := rapid.Float64Range(0, 1).Draw(t, "share")
 		name := rapid.String().Draw(t, "name")
 		want, deviation := share*10_000, math.Sqrt(share*(1-share)*10_000)
-		for what, about := range map[string]func(i int) subject{
+		what := rapid.SampledFrom([]string{"jobs", "attempts", "seeds"}).Draw(t, "what")
+		about := map[string]func(i int) subject{
 			"jobs":     func(i int) subject { return subject{seed, fmt.Sprint("job-", i), 1} },
 			"attempts": func(i int) subject { return subject{seed, "job", i} },
 			"seeds":    func(i int) subject { return subject{seed + uint64(i), "job", 1} },
-		} {
-			if got := float64(hits(about, name, share)); math.Abs(got-want) > 6*deviation+1 {
-				t.Errorf("%v of 10,000 %s with a share of %v", got, what, share)
-			}
+		}[what]
+		if got := float64(hits(about, name, share)); math.Abs(got-want) > 6*deviation+1 {
+			t.Errorf("%v of 10,000 %s with a share of %v", got, what, share)
 		}
 	})
 	about := func(i int) subject { return subject{job: fmt.Sprint(i), attempt: 1} }

@@ -101,10 +101,10 @@ type Span struct {
 type Incident struct {
 	// Name stands in the journal. Default: timeline[i].
 	Name string `yaml:"name"`
-	// From and To bound it: it is on from From until just before To. To 0 means
-	// for ever.
+	// From is when it begins. 0 is the moment of New or the last Reset.
 	From time.Duration `yaml:"from"`
-	To   time.Duration `yaml:"to"`
+	// To is when it is over, behind From and counted from the same moment. 0 means never.
+	To time.Duration `yaml:"to"`
 	// Match says which requests it hits. Nth counts within the incident.
 	Match Match `yaml:"match"`
 	// Share is the part of the requests that get Step, drawn by seed, job and

@@ -120,7 +120,7 @@ func (s *script) reset() {
 	defer s.mu.Unlock()
 	s.counts = counts{
 		seen: make([]uint64, len(s.rules)), played: make([]uint64, len(s.rules)), jobs: make([]uint64, len(s.jobs)),
-		incidents: make([]uint64, len(s.timeline)), attempts: jobCounts{seed: maphash.MakeSeed()},
+		incidents: make([]uint64, len(s.timeline)), attempts: jobCounts{seed: maphash.MakeSeed(), size: generation},
 	}
 }
 
@@ -258,6 +258,7 @@ const generation = 1 << 19
 // for weeks does not grow for ever; a job that comes back later begins anew.
 type jobCounts struct {
 	seed     maphash.Seed
+	size     int // of a generation
 	now, old map[uint64]uint32
 }
 
@@ -267,7 +268,7 @@ func (c *jobCounts) next(list int, job string) uint32 {
 	n, ok := c.now[key]
 	if !ok {
 		n = c.old[key]
-		if len(c.now) >= generation || c.now == nil {
+		if len(c.now) >= c.size || c.now == nil {
 			c.now, c.old = make(map[uint64]uint32), c.now
 		}
 	}

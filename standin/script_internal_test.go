@@ -277,19 +277,21 @@ func TestFaultsOfAJobAreTheSameWith1AndWith200Workers(t *testing.T) {
 func TestCountsOfJobsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := valid(t, Plan{Rules: []Rule{{Per: PerJob, Steps: []Step{fault(500)}}}})
+	const size = 1000
+	s.counts.attempts.size = size
 	for i := range 2 {
 		if d := s.decide(facts{customID: "kept"}); d.attempt != i+1 {
 			t.Errorf("attempt %d, want %d", d.attempt, i+1)
 		}
 	}
-	for i := range generation { // two counts each: of the job, and of its place
+	for i := range size { // two counts each: of the job, and of its place
 		s.decide(facts{customID: fmt.Sprint(i)})
-		if i == generation/4 {
+		if i == size/4 {
 			if d := s.decide(facts{customID: "kept"}); d.attempt != 3 || d.step.Kind != OK {
 				t.Errorf("attempt %d, %s after %d other jobs, want 3, ok", d.attempt, d.step.Kind, i)
 			}
 		}
-		if n := len(s.counts.attempts.now) + len(s.counts.attempts.old); n > 2*generation+2 {
+		if n := len(s.counts.attempts.now) + len(s.counts.attempts.old); n > 2*size {
 			t.Fatalf("%d counts are kept", n)
 		}
 	}

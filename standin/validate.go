@@ -168,7 +168,8 @@ func (c checker) incidentStep(path string, n *Incident) {
 		}
 		return
 	}
-	c.fields(path+".step", &n.Step, func(field string) bool { return field == "kind" })
+	c.fields(path+".step", &n.Step)
+	c.times(path+".step", &n.Step)
 	if !n.Match.isZero() {
 		c.wrong(path+".match", "%s is about connections, before there is a request to match", n.Step.Kind)
 	}

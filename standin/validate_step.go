@@ -41,11 +41,19 @@ func (c checker) step(path string, s *Step) {
 		c.word(path+".kind", s.Kind)
 		return
 	}
-	takes := func(field string) bool { takes, _ := s.Kind.takes(field); return takes }
-	c.fields(path, s, takes)
+	c.fields(path, s)
 	c.numbers(path, s)
 	c.texts(path, s)
 	c.times(path, s)
+}
+
+// stepTakes reports whether a step of a kind has a field. A connection has none
+// of those that are about the reply to one request.
+func stepTakes(k Kind, field string) bool {
+	if takes, _ := k.takes(field); takes {
+		return !slices.Contains(connectionKinds, k) || field == "kind" || !slices.Contains(everyKind, field)
+	}
+	return field == "kind"
 }
 
 // takers names the kinds that have a field.
@@ -60,14 +68,14 @@ func takers(field string) string {
 }
 
 // fields checks that only fields are set that the kind takes, and words that are known.
-func (c checker) fields(path string, s *Step, takes func(string) bool) {
+func (c checker) fields(path string, s *Step) {
 	v := reflect.ValueOf(s).Elem()
 	for i := range v.NumField() {
 		key := strict.Key(v.Type().Field(i))
 		if v.Field(i).IsZero() {
 			continue
 		}
-		if !takes(key) {
+		if !stepTakes(s.Kind, key) {
 			c.takesNot(path, s.Kind, key)
 			continue
 		}
