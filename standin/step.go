@@ -183,10 +183,11 @@ const (
 	CapTier Cap = "tier"
 	// CapContract is the cap of a contract: a 429.
 	CapContract Cap = "contract"
-	// CapOrganization and CapWorkspace are limits that the customer set: a 400
-	// that only its message tells apart.
+	// CapOrganization is a limit that the customer set for all: a 400 that only
+	// its message tells apart.
 	CapOrganization Cap = "organization"
-	CapWorkspace    Cap = "workspace"
+	// CapWorkspace is one that the customer set for a workspace, told apart alike.
+	CapWorkspace Cap = "workspace"
 	// CapLinked is the limit of a linked organization: a 402.
 	CapLinked Cap = "linked"
 	// CapBilling is a payment problem: a 402 without a code.
@@ -221,8 +222,9 @@ type Between string
 const (
 	// BetweenComment is a comment line.
 	BetweenComment Between = "comment"
-	// BetweenID is a line id:, and BetweenRetry one retry:, each in front of its event.
-	BetweenID    Between = "id"
+	// BetweenID is a line id: in front of the event.
+	BetweenID Between = "id"
+	// BetweenRetry is a line retry: in front of the event.
 	BetweenRetry Between = "retry"
 	// BetweenPing is a ping event.
 	BetweenPing Between = "ping"
