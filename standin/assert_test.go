@@ -16,6 +16,7 @@ import (
 func serveOnce(s *standin.Server, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("POST", anthropicPath, strings.NewReader(body))
 	r.Header.Set("x-api-key", "good")
+	r.Header.Set("anthropic-version", "2023-06-01")
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	return w

@@ -18,6 +18,7 @@ func BenchmarkServer(b *testing.B) {
 			for b.Loop() {
 				r := httptest.NewRequest("POST", anthropicPath, strings.NewReader(body))
 				r.Header.Set("x-api-key", "good")
+				r.Header.Set("anthropic-version", "2023-06-01")
 				w := httptest.NewRecorder()
 				s.ServeHTTP(w, r)
 				if w.Code != 200 {

@@ -39,6 +39,7 @@ func post(t *testing.T, c *http.Client, url, body string) answered {
 		t.Fatal(err)
 	}
 	req.Header.Set("x-api-key", "good")
+	req.Header.Set("anthropic-version", "2023-06-01")
 	res, err := c.Do(req)
 	if err != nil {
 		return answered{err: err}
@@ -150,7 +151,7 @@ func TestOpenAIAnswersInItsOwnWords(t *testing.T) {
 			{}, {Kind: standin.Truncation}, {Kind: standin.Refusal, Explanation: "not this"}, {Kind: standin.HTTP, Status: 429, Code: "slow_down"},
 		}})
 		for i, want := range []string{
-			`"content":"one two three four","refusal":null,"role":"assistant"}|"completion_tokens":4,"total_tokens":7|"finish_reason":"stop"`,
+			`"role":"assistant","content":"one two three four","refusal":null|"completion_tokens":4,"total_tokens":7|"finish_reason":"stop"`,
 			`"content":"one two "|"finish_reason":"length"|"completion_tokens":50`,
 			`"content":null,"refusal":"not this"|"finish_reason":"content_filter"`,
 			`"code":"slow_down"`,
@@ -217,7 +218,7 @@ func TestAnswerKeepsWithinMaxTokens(t *testing.T) {
 
 func TestResetBreaksTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		plan := standin.Plan{Reply: "one two three", Steps: []standin.Step{{Kind: standin.Reset}, {Kind: standin.Cut, After: 1, How: standin.RST}}}
+		plan := standin.Plan{Reply: "one two three", Steps: []standin.Step{{Kind: standin.Lost}, {Kind: standin.Cut, After: 1, How: standin.RST}}}
 		s, c, url := serve(t, plan)
 		if got := post(t, c, url+anthropicPath, question); !errors.Is(got.err, syscall.ECONNRESET) {
 			t.Errorf("before the headers: %v, want a reset", got.err)
@@ -304,7 +305,7 @@ func TestRequestsThatTheAPIRefusesUseNoStep(t *testing.T) {
 		}
 		return req
 	}
-	good := []string{"x-api-key", "good"}
+	good := []string{"x-api-key", "good", "anthropic-version", "2023-06-01"}
 	tests := []struct {
 		name   string
 		req    *http.Request
@@ -324,7 +325,7 @@ func TestRequestsThatTheAPIRefusesUseNoStep(t *testing.T) {
 		{"max_tokens 0", ask("POST", anthropicPath, `{"model":"m","max_tokens":0,"messages":[{"role":"user","content":"x"}]}`, good...), 400, "max_tokens"},
 		{"no messages", ask("POST", anthropicPath, `{"model":"m","max_tokens":1,"messages":[]}`, good...), 400, "messages: at least one"},
 		{"bad role", ask("POST", anthropicPath, `{"model":"m","max_tokens":1,"messages":[{"role":"tool","content":"x"}]}`, good...), 400, "role"},
-		{"too large", ask("POST", anthropicPath, strings.Repeat(" ", 32<<20+1), good...), 413, "request_too_large"},
+		{"too large", ask("POST", anthropicPath, strings.Repeat(" ", 32<<20+1), good...), 413, "413 Request Entity Too Large"},
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s, c, _ := serve(t, standin.Failing(-1, 529, ""))

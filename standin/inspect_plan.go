@@ -15,7 +15,7 @@ import (
 )
 
 func (s *Server) inspectPlan(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, document(reflect.ValueOf(s.plan.withoutSecrets())))
+	writeJSON(w, document(reflect.ValueOf(s.Plan().withoutSecrets())))
 }
 
 // changePlan takes a new plan.
@@ -31,21 +31,13 @@ func (s *Server) changePlan(w http.ResponseWriter, r *http.Request) {
 	}
 	plan, err := ParsePlan(text)
 	if err == nil {
-		err = s.take(plan)
+		err = s.SetPlan(plan)
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
-}
-
-// take puts the plan in force.
-func (s *Server) take(plan Plan) error {
-	if setter, ok := any(s).(interface{ SetPlan(Plan) error }); ok {
-		return setter.SetPlan(plan)
-	}
-	return errors.New("standin: this server keeps its plan")
 }
 
 // secretHeaders are those whose globs may hold a key.

@@ -12,6 +12,7 @@ import (
 	"unique"
 
 	"holdfast/internal/wire"
+	"holdfast/standin/internal/request"
 )
 
 // journalSize is the number of exchanges that are kept.
@@ -45,8 +46,7 @@ func newJournal() *journal { return &journal{time: &period{origin: time.Now()}} 
 func (j *journal) arrive(r *http.Request) *entry {
 	e := &entry{journal: j, rec: record{
 		headersAt: never, firstByteAt: never, departed: never,
-		method: wordOf(r.Method), path: wordOf(r.URL.Path), key: wordOf(digestOfKey(keyOf(r.Header))),
-		customID: r.Header.Get("x-custom-id"), sdkRetry: sdkRetry(r.Header),
+		method: wordOf(r.Method), path: wordOf(r.URL.Path), sdkRetry: sdkRetry(r.Header),
 	}}
 	j.open.Add(1)
 	j.mu.Lock()
@@ -200,14 +200,16 @@ func (e *entry) read(body []byte) {
 	e.update(func() { e.rec.digest, e.rec.hasDigest = sum, true })
 }
 
-func (e *entry) asked(q request) {
-	e.update(func() { e.rec.model, e.rec.stream = wordOf(q.model), q.stream })
+// asked records what the request says.
+func (e *entry) asked(q request.Request) {
+	key := wordOf(digestOfKey(q.Key))
+	e.update(func() {
+		e.rec.key, e.rec.endpoint, e.rec.model, e.rec.stream, e.rec.customID = key, wordOf(string(q.Endpoint)), wordOf(q.Model), q.Stream, q.CustomID
+	})
 }
 
-// endpoint records the operation that is asked for.
-func (e *entry) endpoint(name string) {
-	e.update(func() { e.rec.endpoint = wordOf(name) })
-}
+// digest of the body; set before anybody else asks.
+func (e *entry) digest() string { return hex.EncodeToString(e.rec.digest[:]) }
 
 func (e *entry) begin(fault Kind, job string, attempt int, requestID string) {
 	e.update(func() {

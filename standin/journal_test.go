@@ -67,13 +67,14 @@ func TestJobIsFoundInEveryPlaceOfThePrompt(t *testing.T) {
 	bodies := map[string]string{
 		"system":      `{"system":"about JOB-7","messages":[{"role":"user","content":"x"}]`,
 		"block":       `{"messages":[{"role":"user","content":[{"type":"text","text":"about JOB-7"}]}]`,
-		"tool result": `{"messages":[{"role":"user","content":[{"type":"tool_result","content":[{"type":"text","text":"JOB-7"}]}]}]`,
+		"tool result": `{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"JOB-7"}]}]}]`,
 		"escaped":     `{"messages":[{"role":"user","content":"JOB\u002d7"}]`,
 	}
 	for name, body := range bodies {
 		s := standin.New(standin.Plan{Jobs: map[string][]standin.Step{"JOB-7": nil}})
 		r := httptest.NewRequest("POST", anthropicPath, strings.NewReader(body+`,"model":"m","max_tokens":5}`))
 		r.Header.Set("authorization", "Bearer good")
+		r.Header.Set("anthropic-version", "2023-06-01")
 		s.ServeHTTP(httptest.NewRecorder(), r)
 		if j := s.Journal(); len(j.Job("JOB-7")) != 1 {
 			t.Errorf("%s: %+v", name, j)

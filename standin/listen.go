@@ -15,7 +15,7 @@ func (s *Server) Start(addr string) (url string, stop func() error, err error) {
 	if addr == "" {
 		addr = "127.0.0.1:0"
 	}
-	listener, err := net.Listen("tcp", addr)
+	door, err := openGate(s, addr)
 	if err != nil {
 		return "", nil, fmt.Errorf("standin: cannot listen on %s: %w", addr, err)
 	}
@@ -36,12 +36,13 @@ func (s *Server) Start(addr string) (url string, stop func() error, err error) {
 			}
 		},
 	}
-	running.Go(func() { _ = server.Serve(listener) }) // always ends with ErrServerClosed: stop is the only way out
+	running.Go(func() { _ = server.Serve(door) }) // always ends with ErrServerClosed: stop is the only way out
+	running.Go(door.keep)
 	stop = func() error {
 		s.Close()
 		err := server.Close()
 		running.Wait()
 		return err
 	}
-	return "http://" + listener.Addr().String(), stop, nil
+	return "http://" + door.Addr().String(), stop, nil
 }

@@ -18,6 +18,7 @@ type facts struct {
 	customID string // "": none
 	sdkRetry int    // x-stainless-retry-count; 0 and below: none
 	stream   bool
+	item     bool   // of a batch: only what names items touches it
 	digest   string // of the body; the job of a request that has no other
 }
 
@@ -40,7 +41,8 @@ func newMatcher(m Match) matcher {
 // fits reports whether a request fits everything but Nth. The cheap comes first.
 func (m *matcher) fits(f *facts) bool {
 	switch {
-	case m.Attempt != nil && *m.Attempt != max(f.sdkRetry, 0),
+	case f.item && m.CustomID == "" && m.Path == "",
+		m.Attempt != nil && *m.Attempt != max(f.sdkRetry, 0),
 		m.Stream != nil && *m.Stream != f.stream,
 		m.Path != "" && !glob(m.Path, f.path),
 		m.Model != "" && !glob(m.Model, f.model),

@@ -28,6 +28,12 @@ type Plan struct {
 	Limits *Limits `yaml:"limits"`
 	// Latency is how long answers take. The zero value answers at once.
 	Latency Latency `yaml:"latency"`
+	// Batches say how message batches go.
+	Batches Batches `yaml:"batches"`
+	// Tape answers requests with what was recorded, and the steps lie over it: ok
+	// plays the recording, any other step its fault. A request that is not on the
+	// tape gets a 404. nil: answers are made. A document cannot name one.
+	Tape *Tape
 	// Reply is the text of every answer. Default: a short sentence.
 	Reply string `yaml:"reply"`
 	// BadKeys are the API keys that get a 401. Default: "bad". Any other key is

@@ -103,6 +103,7 @@ func ExampleRecord() {
 	req, _ := http.NewRequest("POST", proxy.URL+"/v1/messages",
 		strings.NewReader(`{"model":"claude-sonnet-5-5","max_tokens":50,"messages":[{"role":"user","content":"hello"}]}`))
 	req.Header.Set("x-api-key", "any")
+	req.Header.Set("anthropic-version", "2023-06-01")
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		fmt.Println(err)

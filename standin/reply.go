@@ -1,94 +1,135 @@
 package standin
 
 import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
-	"unicode/utf8"
 
-	"holdfast/internal/sse"
 	"holdfast/internal/wire"
+	"holdfast/standin/internal/answer"
+	"holdfast/standin/internal/request"
+	"holdfast/standin/internal/tape"
 )
-
-const webPage = "<!DOCTYPE html>\n<html><head><title>Welcome</title></head><body><h1>It works!</h1></body></html>\n"
 
 // reply is one reply being given. Its methods do not return when the exchange
 // has ended early: they end the handler with http.ErrAbortHandler.
 type reply struct {
 	server    *Server
+	state     *state
 	w         http.ResponseWriter
 	rc        *http.ResponseController
 	r         *http.Request
-	q         request
+	q         request.Request
 	dialect   wire.Dialect
 	entry     *entry
+	recorded  *tape.Exchange // that answers the request; nil: without a tape
 	requestID string
 	step      Step
+	fault     *fault
+	ticket    *ticket       // of the rate limits; nil: there are none
+	first     time.Duration // before the first content
+	tokens    tokenTimes    // before each further content
 }
 
 // play gives the reply that the step asks for.
 func (a *reply) play() {
 	a.wait(a.step.Delay)
-	full := newAnswer(a.entry.number(), a.q, a.step, a.server.plan.Reply)
-	switch a.step.Kind {
-	case HTTP:
-		a.failAsTold()
-	case Timeout:
-		a.entry.bill(full.usage)
-		a.hang()
-	case Reset:
-		a.entry.bill(full.usage)
-		a.reset()
-	case Empty:
-		a.send(http.StatusOK, "application/json", nil)
-	case HTML:
-		a.send(http.StatusOK, "text/html; charset=utf-8", []byte(webPage))
-	default:
-		if a.q.stream {
-			a.stream(full)
-		} else {
-			a.whole(full)
-		}
-	}
-}
-
-// failAsTold gives the error, or the body, of an http step.
-func (a *reply) failAsTold() {
-	if a.step.RetryAfter != "" {
-		a.w.Header().Set("retry-after", a.step.RetryAfter)
-	}
-	if a.step.Body == "" && a.step.ContentType == "" {
-		a.send(a.step.Status, "application/json", a.errorBody())
+	if a.fault.instead != nil {
+		a.fault.instead(a)
 		return
 	}
-	contentType := a.step.ContentType
-	if contentType == "" {
-		contentType = "application/json"
+	if a.recorded != nil {
+		a.replay()
+		return
 	}
-	a.send(a.step.Status, contentType, []byte(a.step.Body))
+	result := a.work()
+	if a.q.Stream && result.answer != nil {
+		a.stream(result)
+		return
+	}
+	a.whole(result)
 }
 
-// fail gives an error that no step has asked for.
-func (a *reply) fail(status int, code, message string) {
-	a.step = Step{Status: status, Code: code, Message: message}
+// loseWork does the work of a reply that will not be sent.
+func (a *reply) loseWork() { a.bill(a.work().usage) }
+
+// bill says what the reply has cost so far, to the journal and to the rate limits.
+func (a *reply) bill(t tokens) {
+	a.entry.bill(t)
+	a.ticket.settle(time.Now(), t.Input, t.Output)
+}
+
+// whole gives the result as one body, or what the fault makes of it.
+func (a *reply) whole(result result) {
+	if result.answer != nil {
+		a.wait(a.untilWhole(result))
+	}
+	if a.fault != errorFault {
+		a.bill(result.usage)
+	}
+	if a.fault.whole != nil && result.lines == nil && a.fault.whole(a, result.body) {
+		return
+	}
+	if result.lines != nil {
+		a.list(result)
+		return
+	}
+	a.send(result.status, result.contentType, result.body)
+}
+
+// untilWhole is the time that an answer takes which comes in one piece.
+func (a *reply) untilWhole(result result) time.Duration {
+	d := a.first
+	for range max(0, result.answer.ContentEvents(result.shape)-1) {
+		d += a.tokens.next()
+	}
+	return d
+}
+
+// list gives a result of many lines, one at a time.
+func (a *reply) list(result result) {
+	a.start(result.status, result.contentType, -1)
+	for line := range result.lines {
+		a.write(line)
+	}
+}
+
+// refuse gives the error of a request that the API itself refuses.
+func (a *reply) refuse(r *request.Refusal) {
+	a.step = Step{Status: r.Status, Type: r.Type, Code: r.Code, Message: r.Message}
+	if r.HTML {
+		a.step.Form = FormHTML
+	}
 	a.failAsTold()
 }
 
 // errorBody is the error of the step in the dialect of the request.
 func (a *reply) errorBody() []byte {
-	a.entry.code(a.step.Code)
-	dialect, typ, message := a.dialect, a.step.Type, a.step.Message
+	dialect := a.dialect
 	if dialect == wire.DialectUnknown {
 		dialect = wire.DialectAnthropic
 	}
-	if typ == "" {
-		typ = wire.ErrorType(dialect, a.step.Status)
-	}
-	if message == "" {
-		message = messageOf(a.step.Status)
-	}
+	a.entry.code(a.step.Code)
+	typ, message := a.step.errorWords(dialect)
 	return wire.ErrorBody(dialect, typ, a.step.Code, message, a.requestID)
+}
+
+// inError is the error of the step as an event inside a stream.
+func (a *reply) inError(sequence int) answer.Event {
+	a.entry.code(a.step.Code)
+	typ, message := a.step.errorWords(a.dialect)
+	return answer.InError(shapeOf(a.q.Endpoint), typ, a.step.Code, message, a.requestID, sequence)
+}
+
+// errorWords are error.type and error.message of an error with the step's status.
+func (s Step) errorWords(dialect wire.Dialect) (typ, message string) {
+	return cmp.Or(s.Type, wire.ErrorType(dialect, s.Status)), cmp.Or(s.Message, messageOf(s.Status))
 }
 
 func messageOf(status int) string {
@@ -98,111 +139,54 @@ func messageOf(status int) string {
 	case 529:
 		return "Overloaded"
 	}
-	if text := http.StatusText(status); text != "" {
-		return text
-	}
-	return "Error"
+	return cmp.Or(http.StatusText(status), "Error")
 }
 
-// whole gives the answer as one JSON body, or what the step makes of it.
-func (a *reply) whole(full answer) {
-	body := full.anthropicJSON()
-	if a.dialect == wire.DialectOpenAI {
-		body = full.openAIJSON()
+// retryAfter turns "now+3s" and "now-3s" into an HTTP date; all else stays as it is.
+func retryAfter(value string) string {
+	offset, relative := strings.CutPrefix(value, "now")
+	if d, err := time.ParseDuration(offset); relative && err == nil {
+		return time.Now().Add(d).UTC().Format(http.TimeFormat)
 	}
-	switch a.step.Kind {
-	case Error:
-		body = a.errorBody()
-	case Refusal:
-	case Cut:
-		a.entry.bill(full.usage)
-		a.cutBody(body)
-		return
-	default:
-		a.entry.bill(full.usage)
-	}
-	a.send(http.StatusOK, "application/json", body)
-}
-
-// cutBody sends the first half of the body, or at the first stage none of it.
-func (a *reply) cutBody(body []byte) {
-	sent := body[:len(body)/2]
-	if a.step.At == First {
-		sent = nil
-	}
-	length := len(body)
-	if a.step.How == Clean {
-		length = -1 // a wrong length would show that something is missing
-	}
-	a.start(http.StatusOK, "application/json", length)
-	a.write(sent)
-	a.end(a.step.How)
-}
-
-// stream gives the answer as events, up to the place of the fault.
-func (a *reply) stream(full answer) {
-	events := full.anthropicEvents()
-	if a.dialect == wire.DialectOpenAI {
-		events = full.openAIEvents()
-	}
-	last := len(events)
-	if a.step.Kind == Cut || a.step.Kind == Error {
-		last = position(events, a.step)
-	}
-	a.start(http.StatusOK, "text/event-stream; charset=utf-8", -1)
-	a.write(nil)
-	var frame []byte
-	billed, runes, contents := tokens{Input: full.usage.Input}, 0, 0
-	for _, e := range events[:last] {
-		if e.part == content {
-			if contents++; contents > 1 {
-				a.wait(a.step.Gap)
-			}
-			runes += utf8.RuneCountInString(e.text)
-			billed.Output = tokensOf(runes)
-		}
-		if e.part >= tail {
-			billed.Output = full.usage.Output
-		}
-		if full.ending != declined {
-			a.entry.bill(billed)
-		}
-		frame = sse.Append(frame[:0], e.name, e.data)
-		a.write(frame)
-	}
-	switch a.step.Kind {
-	case Error:
-		name := "error"
-		if a.dialect == wire.DialectOpenAI {
-			name = ""
-		}
-		a.write(sse.Append(nil, name, a.errorBody()))
-	case Cut:
-		if a.step.Torn != "" {
-			a.write(torn(events[last]))
-		}
-		a.end(a.step.How)
-	}
-}
-
-// torn is the frame of an event up to the middle of its data.
-func torn(e event) []byte {
-	frame := sse.Append(nil, e.name, e.data)
-	return frame[:len(frame)-len("\n\n")-(len(e.data)+1)/2]
+	return value
 }
 
 // send gives a complete reply.
 func (a *reply) send(status int, contentType string, body []byte) {
-	length := len(body)
-	if status == http.StatusNoContent || status == http.StatusNotModified {
-		body, length = nil, -1 // these have none by definition
+	if status == http.StatusNoContent || status == http.StatusNotModified { // these have no body by definition
+		a.start(status, contentType, -1)
+		a.write(nil)
+		return
 	}
-	a.start(status, contentType, length)
+	if a.compressed() {
+		body = zipped(body)
+	}
+	a.start(status, contentType, len(body))
 	a.write(body)
+}
+
+// compressed reports whether the step wants gzip and the client takes it.
+func (a *reply) compressed() bool {
+	return a.step.Gzip && slices.ContainsFunc(a.r.Header.Values("accept-encoding"), func(v string) bool { return strings.Contains(v, "gzip") })
+}
+
+func zipped(body []byte) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(body) // a buffer takes everything
+	_ = z.Close()
+	return b.Bytes()
 }
 
 // start sends the headers. length is that of the body; negative: not known.
 func (a *reply) start(status int, contentType string, length int) {
+	a.headers(contentType, length)
+	a.w.WriteHeader(status)
+	a.entry.headers(status, a.w.Header())
+}
+
+// headers fills in the headers of the reply.
+func (a *reply) headers(contentType string, length int) {
 	h := a.w.Header()
 	h.Set("content-type", contentType)
 	h.Set("request-id", a.requestID)
@@ -211,14 +195,25 @@ func (a *reply) start(status int, contentType string, length int) {
 	} else {
 		h.Set("anthropic-organization-id", organization)
 	}
+	a.ticket.header(h)
+	if a.compressed() {
+		h.Set("content-encoding", "gzip")
+	}
 	if length >= 0 {
 		h.Set("content-length", strconv.Itoa(length))
 	}
 	for name, values := range a.step.Header {
 		h[http.CanonicalHeaderKey(name)] = values
 	}
-	a.w.WriteHeader(status)
-	a.entry.headers(status, a.w.Header())
+}
+
+// head is the status line and the headers as they go over the wire.
+func (a *reply) head(status int) []byte {
+	var b bytes.Buffer
+	b.WriteString("HTTP/1.1 " + strconv.Itoa(status) + " " + http.StatusText(status) + "\r\nConnection: close\r\n")
+	_ = a.w.Header().Write(&b) // a buffer takes everything
+	b.WriteString("\r\n")
+	return b.Bytes()
 }
 
 // write sends b at once, with the headers if they are still waiting.
@@ -243,29 +238,41 @@ func (a *reply) stillThere() {
 
 // wait lets d pass, unless the client leaves or the server is closed before.
 func (a *reply) wait(d time.Duration) {
-	if d <= 0 {
-		return
+	if d > 0 {
+		a.pause(d, nil)
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-a.r.Context().Done():
-		a.abort(Client)
-	case <-a.server.closed:
-		a.abort(Peer)
+}
+
+// pause lets d pass; 0 means until the client leaves. Into a stream it sends
+// the pings of the step meanwhile.
+func (a *reply) pause(d time.Duration, out *stream) {
+	var over, ping <-chan time.Time
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		over = timer.C
+	}
+	if out != nil && a.step.Ping > 0 {
+		ticker := time.NewTicker(a.step.Ping)
+		defer ticker.Stop()
+		ping = ticker.C
+	}
+	for {
+		select {
+		case <-over:
+			return
+		case <-ping:
+			out.ping()
+		case <-a.r.Context().Done():
+			a.abort(Client)
+		case <-a.server.closed:
+			a.abort(Peer)
+		}
 	}
 }
 
 // hang waits until the client leaves or the server is closed.
-func (a *reply) hang() {
-	select {
-	case <-a.r.Context().Done():
-		a.abort(Client)
-	case <-a.server.closed:
-		a.abort(Peer)
-	}
-}
+func (a *reply) hang() { a.pause(0, nil) }
 
 // end ends a reply that is not complete.
 func (a *reply) end(how Ending) {

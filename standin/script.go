@@ -129,6 +129,7 @@ type fitting struct {
 	rules     []bool
 	incidents []bool // on, too
 	job       int    // index of the job in script.jobs; -1: none
+	item      bool   // of a batch
 }
 
 // fit compares the request with the plan. It takes no lock: a prompt may be long.
@@ -142,6 +143,10 @@ func (s *script) fit(f *facts) fitting {
 		fits.incidents[i] = s.timeline[i].on(f.now) && s.timeline[i].match.fits(f)
 	}
 	fits.job = -1
+	if f.item {
+		fits.item = true
+		return fits
+	}
 	for i := range s.jobs { // in place: the count beside the key belongs to the lock
 		if strings.Contains(f.prompt, s.jobs[i].key) {
 			fits.job = i
@@ -215,6 +220,8 @@ func (s *script) scripted(fits *fitting, about subject) (from string, step *scri
 		j := &s.jobs[fits.job]
 		s.counts.jobs[fits.job]++
 		return j.key, stepAt(j.steps, s.counts.jobs[fits.job]-1, &answerStep)
+	case fits.item:
+		return "", &answerStep
 	}
 	s.counts.steps++
 	return "", stepAt(s.steps, s.counts.steps-1, &answerStep)

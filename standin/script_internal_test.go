@@ -12,7 +12,7 @@ import (
 )
 
 // fault is a step that a test knows again.
-func fault(status int) Step { return Step{Kind: HTTP, Status: status} }
+func failing(status int) Step { return Step{Kind: HTTP, Status: status} }
 
 // statuses plays requests and returns the status of each step, 0 for the answer.
 func statuses(s *script, requests ...facts) []int {
@@ -46,17 +46,17 @@ func TestARequestMeetsThePartsOfAPlanInTheirOrder(t *testing.T) {
 	yes := true
 	plan := Plan{
 		Rules: []Rule{
-			{Name: "opus", Match: Match{Model: "claude-opus-*"}, Steps: []Step{fault(501), {}}, Then: fault(502)},
-			{Name: "third attempt", Match: Match{Attempt: &two}, Then: fault(503)},
+			{Name: "opus", Match: Match{Model: "claude-opus-*"}, Steps: []Step{failing(501), {}}, Then: failing(502)},
+			{Name: "third attempt", Match: Match{Attempt: &two}, Then: failing(503)},
 			{Name: "shielded", Match: Match{Text: "please"}},
-			{Name: "team", Match: Match{Header: map[string]string{"X-team": "a?"}, Stream: &yes}, Then: fault(504)},
-			{Name: "row", Match: Match{CustomID: "row-*", Path: "/v1/messages/*"}, Then: fault(505)},
+			{Name: "team", Match: Match{Header: map[string]string{"X-team": "a?"}, Stream: &yes}, Then: failing(504)},
+			{Name: "row", Match: Match{CustomID: "row-*", Path: "/v1/messages/*"}, Then: failing(505)},
 		},
-		Jobs:  map[string][]Step{"JOB": {fault(510)}, "JOB-1": {fault(511), {Kind: OK}, fault(512)}},
-		Steps: []Step{fault(520)},
+		Jobs:  map[string][]Step{"JOB": {failing(510)}, "JOB-1": {failing(511), {Kind: OK}, failing(512)}},
+		Steps: []Step{failing(520)},
 		Timeline: []Incident{
-			{Name: "early", To: time.Minute, Match: Match{Model: "sonnet"}, Step: fault(530)},
-			{Name: "late", From: 30 * time.Second, Step: fault(531)},
+			{Name: "early", To: time.Minute, Match: Match{Model: "sonnet"}, Step: failing(530)},
+			{Name: "late", From: 30 * time.Second, Step: failing(531)},
 		},
 	}
 	tests := []struct {
@@ -97,7 +97,7 @@ func TestADecisionNamesTheJobTheAttemptAndTheRule(t *testing.T) {
 	t.Parallel()
 	s := valid(t, Plan{
 		Rules:    []Rule{{Match: Match{Model: "m"}, Steps: []Step{{Kind: Empty}}}},
-		Jobs:     map[string][]Step{"JOB": {fault(500)}},
+		Jobs:     map[string][]Step{"JOB": {failing(500)}},
 		Timeline: []Incident{{Step: Step{Kind: HTML}, From: time.Second}},
 	})
 	type seen struct {
@@ -143,21 +143,21 @@ func TestNthCountsWhatFitsTheRest(t *testing.T) {
 		requests []facts
 		want     []int
 	}{
-		{"one", Plan{Rules: []Rule{{Match: Match{Nth: nth("2")}, Then: fault(500)}}}, repeat(4, facts{}), []int{0, 500, 0, 0}},
-		{"a range", Plan{Rules: []Rule{{Match: Match{Nth: nth("2-3")}, Then: fault(500)}}}, repeat(5, facts{}), []int{0, 500, 500, 0, 0}},
-		{"from a place on", Plan{Rules: []Rule{{Match: Match{Nth: nth("3-")}, Then: fault(500)}}}, repeat(5, facts{}), []int{0, 0, 500, 500, 500}},
-		{"every third", Plan{Rules: []Rule{{Match: Match{Nth: nth("/3")}, Then: fault(500)}}}, repeat(7, facts{}), []int{0, 0, 500, 0, 0, 500, 0}},
-		{"every second of a range", Plan{Rules: []Rule{{Match: Match{Nth: nth("3-5/2")}, Then: fault(500)}}}, repeat(7, facts{}), []int{0, 0, 0, 500, 0, 0, 0}},
+		{"one", Plan{Rules: []Rule{{Match: Match{Nth: nth("2")}, Then: failing(500)}}}, repeat(4, facts{}), []int{0, 500, 0, 0}},
+		{"a range", Plan{Rules: []Rule{{Match: Match{Nth: nth("2-3")}, Then: failing(500)}}}, repeat(5, facts{}), []int{0, 500, 500, 0, 0}},
+		{"from a place on", Plan{Rules: []Rule{{Match: Match{Nth: nth("3-")}, Then: failing(500)}}}, repeat(5, facts{}), []int{0, 0, 500, 500, 500}},
+		{"every third", Plan{Rules: []Rule{{Match: Match{Nth: nth("/3")}, Then: failing(500)}}}, repeat(7, facts{}), []int{0, 0, 500, 0, 0, 500, 0}},
+		{"every second of a range", Plan{Rules: []Rule{{Match: Match{Nth: nth("3-5/2")}, Then: failing(500)}}}, repeat(7, facts{}), []int{0, 0, 0, 500, 0, 0, 0}},
 		{
-			"of one model alone", Plan{Rules: []Rule{{Match: Match{Model: "a", Nth: nth("2")}, Then: fault(500)}}},
+			"of one model alone", Plan{Rules: []Rule{{Match: Match{Model: "a", Nth: nth("2")}, Then: failing(500)}}},
 			[]facts{{model: "a"}, {model: "b"}, {model: "b"}, {model: "a"}}, []int{0, 0, 0, 500},
 		},
 		{
-			"also what an earlier rule took", Plan{Rules: []Rule{{Match: Match{Nth: nth("1")}, Then: fault(500)}, {Match: Match{Nth: nth("2")}, Then: fault(501)}}},
+			"also what an earlier rule took", Plan{Rules: []Rule{{Match: Match{Nth: nth("1")}, Then: failing(500)}, {Match: Match{Nth: nth("2")}, Then: failing(501)}}},
 			repeat(3, facts{}), []int{500, 501, 0},
 		},
 		{
-			"within an incident", Plan{Timeline: []Incident{{From: 10, Match: Match{Nth: nth("2")}, Step: fault(500)}}},
+			"within an incident", Plan{Timeline: []Incident{{From: 10, Match: Match{Nth: nth("2")}, Step: failing(500)}}},
 			[]facts{{now: 1}, {now: 9}, {now: 10}, {now: 11}, {now: 12}}, []int{0, 0, 0, 500, 0},
 		},
 	}
@@ -178,7 +178,7 @@ func TestNthCountsWhatFitsTheRest(t *testing.T) {
 func TestPlacesAreKeptByRuleOrByJob(t *testing.T) {
 	t.Parallel()
 	requests := []facts{{digest: "a"}, {digest: "b"}, {digest: "a"}, {digest: "a"}, {digest: "b"}, {digest: "c"}}
-	rule := Rule{Steps: []Step{{Kind: HTTP, Status: 500, Times: 2}, fault(501)}, Then: fault(502)}
+	rule := Rule{Steps: []Step{{Kind: HTTP, Status: 500, Times: 2}, failing(501)}, Then: failing(502)}
 	if diff := cmp.Diff([]int{500, 500, 501, 502, 502, 502}, statuses(valid(t, Plan{Rules: []Rule{rule}}), requests...)); diff != "" {
 		t.Errorf("by rule (-want +got):\n%s", diff)
 	}
@@ -198,11 +198,11 @@ func TestPlacesAreKeptByRuleOrByJob(t *testing.T) {
 var chaos = Plan{
 	Seed: 7,
 	Rules: []Rule{
-		{Name: "mix", Match: Match{Model: "m"}, Share: 0.3, Per: PerJob, Steps: []Step{fault(429), {Kind: Cut, After: 2}}, Then: fault(500)},
+		{Name: "mix", Match: Match{Model: "m"}, Share: 0.3, Per: PerJob, Steps: []Step{failing(429), {Kind: Cut, After: 2}}, Then: failing(500)},
 		{Name: "rare", Share: 0.05, Then: Step{Kind: Reset}},
 	},
 	Timeline: []Incident{
-		{Name: "ramp", From: time.Second, To: 3 * time.Second, Share: Ramp{From: 0.1, To: 0.9}, Step: fault(529)},
+		{Name: "ramp", From: time.Second, To: 3 * time.Second, Share: Ramp{From: 0.1, To: 0.9}, Step: failing(529)},
 		{Name: "slow", From: time.Second, Latency: &Latency{FirstToken: Spread{Median: time.Second, P99: 9 * time.Second}}},
 	},
 	Latency: Latency{FirstToken: Spread{Min: time.Second, Max: 2 * time.Second}, PerToken: Spread{Median: 20 * time.Millisecond, P99: 200 * time.Millisecond}},
@@ -276,7 +276,7 @@ func TestFaultsOfAJobAreTheSameWith1AndWith200Workers(t *testing.T) {
 
 func TestCountsOfJobsAreBounded(t *testing.T) {
 	t.Parallel()
-	s := valid(t, Plan{Rules: []Rule{{Per: PerJob, Steps: []Step{fault(500)}}}})
+	s := valid(t, Plan{Rules: []Rule{{Per: PerJob, Steps: []Step{failing(500)}}}})
 	const size = 1000
 	s.counts.attempts.size = size
 	for i := range 2 {

@@ -232,7 +232,7 @@ func TestTimeoutHoldsTheCallUntilTheClientLeaves(t *testing.T) {
 		if spent := time.Since(start); spent < 20*time.Second || spent > 21*time.Second {
 			t.Errorf("the call took %v", spent)
 		}
-		if in, out := s.Billed(); in != 2 || out != 2*19 {
+		if in, out := s.Billed(); in != 4 || out != 2*19 {
 			t.Errorf("billed %d in, %d out: the timed-out work counts too", in, out)
 		}
 	})

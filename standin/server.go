@@ -1,13 +1,18 @@
 package standin
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"holdfast/internal/wire"
+	"holdfast/standin/internal/request"
+	"holdfast/standin/internal/tape"
 )
 
 // organization is the value of the header anthropic-organization-id.
@@ -18,40 +23,75 @@ const organization = "org_standin"
 // Resets and cuts end the handler with http.ErrAbortHandler, which net/http
 // expects; whoever calls ServeHTTP without a server has to expect it too.
 type Server struct {
-	plan    Plan
-	script  *script
 	journal *journal
+	state   atomic.Pointer[state]
 
 	closed    chan struct{}
 	closeOnce sync.Once
+}
+
+// state is a plan being played. A new plan, or the same one begun anew, is a new state.
+type state struct {
+	plan      Plan
+	origin    time.Time     // of the timeline
+	replaced  chan struct{} // closed when the next state has taken over
+	script    *script
+	throttle  *throttle
+	resources *resources
+	deck      *tape.Deck // nil: without a tape
+}
+
+func newState(plan Plan) *state {
+	if plan.BadKeys == nil {
+		plan.BadKeys = []string{"bad"}
+	}
+	now := time.Now()
+	s := &state{plan: plan, origin: now, replaced: make(chan struct{}), script: newScript(plan), throttle: newThrottle(now)}
+	s.resources = newResources(s)
+	if plan.Tape != nil {
+		s.deck = tape.NewDeck(plan.Tape.tape)
+	}
+	return s
 }
 
 // New returns a server for the plan. It panics when Plan.Validate reports a
 // mistake, so a plan that comes from outside is to be validated first; those of
 // ParsePlan are.
 func New(plan Plan) *Server {
-	if err := plan.Validate(); err != nil {
+	s := &Server{journal: newJournal(), closed: make(chan struct{})}
+	if err := s.SetPlan(plan); err != nil {
 		panic(err)
 	}
-	if plan.Reply == "" {
-		plan.Reply = defaultReply
+	return s
+}
+
+// Plan returns the plan in force.
+func (s *Server) Plan() Plan { return s.state.Load().plan }
+
+// SetPlan replaces the plan and begins anew, as Reset does. With a plan that
+// Validate refuses it returns the mistakes and changes nothing.
+func (s *Server) SetPlan(plan Plan) error {
+	if err := plan.Validate(); err != nil {
+		return err
 	}
-	if plan.BadKeys == nil {
-		plan.BadKeys = []string{"bad"}
-	}
-	plan.BadKeys = slices.Clone(plan.BadKeys)
-	return &Server{plan: plan, script: newScript(plan), journal: newJournal(), closed: make(chan struct{})}
+	s.begin(plan)
+	return nil
 }
 
 // Close ends every request that is waiting: delays, timeouts and stalls. The
 // connections are cut. Requests that come later do not wait either.
 func (s *Server) Close() { s.closeOnce.Do(func() { close(s.closed) }) }
 
-// Reset forgets the journal, the bill and every count, and begins all steps anew.
+// Reset forgets the journal, the bill and every count, and begins the steps, the timeline, the buckets, batches and files anew.
 // Requests that are open then are no longer recorded.
-func (s *Server) Reset() {
-	s.script.reset()
+func (s *Server) Reset() { s.begin(s.state.Load().plan) }
+
+func (s *Server) begin(plan Plan) {
+	before := s.state.Swap(newState(plan))
 	s.journal.reset()
+	if before != nil {
+		close(before.replaced)
+	}
 }
 
 // Journal returns what has arrived so far, in order of arrival, open requests
@@ -91,19 +131,69 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	entry := s.journal.arrive(r)
 	defer entry.depart()
-
-	dialect := wire.DialectOf(r.URL.Path)
-	q, refused := s.accept(w, r, dialect, entry)
-	a := &reply{server: s, w: w, rc: http.NewResponseController(w), r: r, q: q, dialect: dialect, entry: entry}
-	a.requestID = fmt.Sprintf("req_standin_%06d", entry.number())
-	if refused != nil {
+	a := &reply{
+		server: s, state: s.state.Load(), w: w, rc: http.NewResponseController(w), r: r, entry: entry,
+		dialect: wire.DialectOf(r.URL.Path), requestID: fmt.Sprintf("req_standin_%06d", entry.number()), fault: okFault,
+	}
+	if refusal := a.find(a.accept()); refusal != nil {
 		entry.begin(Rejected, "", 0, a.requestID)
-		a.fail(refused.status, refused.code, refused.message)
+		a.refuse(refusal)
 		return
 	}
-	d := s.script.decide(facts{
-		now: entry.now(), path: r.URL.Path, model: q.model, header: r.Header, prompt: q.prompt,
-		customID: r.Header.Get("x-custom-id"), sdkRetry: sdkRetry(r.Header), stream: q.stream, digest: string(entry.rec.digest[:]),
+	if denial := a.admit(); denial != nil {
+		entry.begin(Throttled, "", 0, a.requestID)
+		a.deny(denial)
+		return
+	}
+	defer a.ticket.done()
+	a.decide()
+	a.play()
+}
+
+// accept reads the request, and returns what the API itself would refuse it for.
+func (a *reply) accept() *request.Refusal {
+	endpoint, _, _, _ := request.Route(a.r.Method, a.r.URL.Path)
+	// Read to the end in every case: net/http notices that a client leaves only
+	// when nothing of the body is left. One byte above the limit shows that it is too long.
+	body, err := io.ReadAll(http.MaxBytesReader(a.w, a.r.Body, request.MaxBody(endpoint)+1))
+	a.entry.read(body)
+	var refusal *request.Refusal
+	a.q, refusal = request.Read(a.r, body, request.Settings{BadKeys: a.state.plan.BadKeys})
+	a.dialect = a.q.Dialect
+	a.entry.asked(a.q)
+	if tooLong := new(http.MaxBytesError); refusal == nil && err != nil && !errors.As(err, &tooLong) {
+		return &request.Refusal{Status: http.StatusBadRequest, Message: "The request body could not be read"}
+	}
+	return refusal
+}
+
+// admit takes what the request needs of the rate limits, or returns why it cannot.
+func (a *reply) admit() *denial {
+	now := time.Now()
+	claim := claim{key: a.q.Key, model: a.q.Model, dialect: a.q.Dialect, pool: poolOther, input: a.q.Input, maxTokens: a.q.MaxTokens}
+	switch a.q.Endpoint {
+	case request.Messages, request.ChatCompletions, request.Responses:
+		claim.pool = poolMessages
+	case request.CountTokens:
+		claim.pool = poolCountTokens
+	}
+	var denial *denial
+	a.ticket, denial = a.state.throttle.admit(now, a.state.script.limitsAt(now.Sub(a.state.origin)), claim)
+	return denial
+}
+
+// deny gives the error of an empty bucket.
+func (a *reply) deny(d *denial) {
+	d.view.header(a.w.Header())
+	a.step = Step{Status: http.StatusTooManyRequests, Type: d.errorType(), Code: d.code(), Message: d.message(), RetryAfter: d.retryAfter()}
+	a.failAsTold()
+}
+
+// decide asks the plan what the request gets.
+func (a *reply) decide() {
+	d := a.state.script.decide(facts{
+		now: time.Since(a.state.origin), path: a.q.Path, model: a.q.Model, header: a.r.Header, prompt: a.q.Prompt,
+		customID: a.q.CustomID, sdkRetry: sdkRetry(a.r.Header), stream: a.q.Stream, digest: string(a.entry.rec.digest[:]),
 	})
 	if d.step.RequestID != "" {
 		a.requestID = d.step.RequestID
@@ -112,8 +202,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if d.named {
 		job = d.job
 	}
-	entry.rule(d.rule)
-	entry.begin(d.step.Kind, job, d.attempt, a.requestID)
-	a.step = d.step
-	a.play()
+	a.entry.rule(d.rule)
+	a.entry.begin(d.step.Kind, job, d.attempt, a.requestID)
+	a.step, a.fault, a.first, a.tokens = d.step, ofKind(d.step.Kind), d.first, d.tokens
 }

@@ -42,6 +42,7 @@ func TestRealSockets(t *testing.T) {
 	}
 	req, _ := http.NewRequestWithContext(t.Context(), "POST", url+anthropicPath, strings.NewReader(streamQuestion))
 	req.Header.Set("x-api-key", "good")
+	req.Header.Set("anthropic-version", "2023-06-01")
 	res, err := c.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -78,6 +79,7 @@ func ExampleServer() {
 		req, _ := http.NewRequest("POST", url+"/v1/messages",
 			strings.NewReader(`{"model":"claude-sonnet-5-5","max_tokens":50,"messages":[{"role":"user","content":"hello"}]}`))
 		req.Header.Set("x-api-key", "any")
+		req.Header.Set("anthropic-version", "2023-06-01")
 		res, err := http.DefaultClient.Do(req)
 		if err != nil {
 			fmt.Println(err)

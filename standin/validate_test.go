@@ -23,7 +23,7 @@ func TestMistakesInThePlanNameTheirLine(t *testing.T) {
 		{"unknown fields, all of them", "{\n\"step\": [],\n\"jobs\": {\"a\": [\n{\"kind\": \"http\", \"staus\": 500}\n]},\n\"colour\": 1\n}", []string{
 			`2: step: unknown key; did you mean "steps"?`,
 			`4: jobs.a.0.staus: unknown key; did you mean "status"?`,
-			`6: colour: unknown key; known are seed, rules, jobs, steps, timeline, limits, latency, reply, bad_keys`,
+			`6: colour: unknown key; known are seed, rules, jobs, steps, timeline, limits, latency, batches, reply, bad_keys`,
 		}},
 		{"repeated field", "{\"jobs\": {\"a\": [],\n\"a\": []}}", []string{`2: jobs.a: stands here again after line 1`}},
 		{"wrong kind, and what is wrong besides", "steps:\n- {kind: http, status: x}\n- {delay: soon}\n- {kind: cut, how: loud}\nseed: -1\nreply: [a]", []string{

@@ -1,0 +1,14 @@
+package standin
+
+import "holdfast/standin/internal/answer"
+
+var halfToolFault = &fault{
+	Fault: Fault{
+		Kind: HalfTool,
+		What: "a tool call whose arguments end half-way",
+		Doc: `A complete 200 with a tool call whose arguments end half-way and stop_reason max_tokens. In a stream the pieces of JSON do not
+make a whole; a client that runs the tool on a guess of the rest does something that nobody asked for. What was made is billed.`,
+		Fields: framed,
+	},
+	shape: func(_ Step, o *answer.Options) { o.HalfTool = true },
+}

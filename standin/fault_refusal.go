@@ -1,0 +1,16 @@
+package standin
+
+import "holdfast/standin/internal/answer"
+
+var refusalFault = &fault{
+	Fault: Fault{
+		Kind: Refusal,
+		What: "a 200 with stop_reason refusal",
+		Doc: `A complete 200 whose stop_reason is refusal, with its category and explanation and no content; in the OpenAI dialect
+finish_reason content_filter. Error rates do not show it. Nothing is billed, but it counts against the rate limits.`,
+		Fields: []string{"category", "explanation", "gzip"},
+	},
+	shape: func(s Step, o *answer.Options) {
+		o.Stop, o.Category, o.Explanation = answer.Refusal, s.Category, s.Explanation
+	},
+}

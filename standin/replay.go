@@ -1,0 +1,122 @@
+package standin
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"holdfast/standin/internal/answer"
+	"holdfast/standin/internal/request"
+	"holdfast/standin/internal/tape"
+)
+
+// find looks for the request on the tape. What the tape answers, the stand-in does not refuse, unless the key is bad.
+func (a *reply) find(refusal *request.Refusal) *request.Refusal {
+	if a.state.deck == nil || refusal != nil && refusal.Status == http.StatusUnauthorized {
+		return refusal
+	}
+	found, ok := a.state.deck.Next(tape.Request{
+		Method: a.r.Method, Path: a.r.URL.Path, Query: a.r.URL.RawQuery, Model: a.q.Model, Digest: a.entry.digest(),
+	})
+	if ok {
+		a.recorded = found
+		return nil
+	}
+	return cmp.Or(refusal, &request.Refusal{Status: http.StatusNotFound, Message: "The tape holds no exchange for this request"})
+}
+
+// speed is how fast the tape is played.
+func (a *reply) speed() float64 { return a.state.plan.Tape.Speed }
+
+// replay gives the recorded reply, byte for byte, unless the step changes a stream.
+func (a *reply) replay() {
+	if a.fault.meet != nil || a.fault.whole != nil || a.step.reframes() {
+		if p, ok := a.recorded.PlayEvents(a.speed()); ok {
+			a.wait(p.Before)
+			a.stream(taped(p))
+			a.endAs(p.End, p.After)
+			return
+		}
+	}
+	p := a.recorded.Play(a.speed())
+	a.wait(p.Before)
+	if p.Status == 0 {
+		a.endAs(p.End, 0)
+		return
+	}
+	if a.fault.whole != nil && a.fault.whole(a, a.recorded.Reply()) {
+		return
+	}
+	maps.Copy(a.w.Header(), p.Header)
+	a.w.WriteHeader(p.Status)
+	a.entry.headers(p.Status, a.w.Header())
+	a.bill(tokens{p.Tokens.Input, p.Tokens.Output})
+	for _, piece := range p.Pieces {
+		a.wait(piece.Wait)
+		a.write(piece.Data)
+	}
+	a.endAs(p.End, p.After)
+}
+
+// endAs ends the reply as the recorded one has ended.
+func (a *reply) endAs(end tape.End, after time.Duration) {
+	a.wait(after)
+	switch end {
+	case tape.Cut:
+		a.end(Chunk)
+	case tape.Reset:
+		a.end(RST)
+	}
+}
+
+// reframes reports whether the step changes how the bytes of a stream are cut.
+func (s Step) reframes() bool {
+	return s.Lines != "" || s.Writes != "" || s.Between != "" || s.Gzip || s.FirstToken != 0 || s.Gap != 0
+}
+
+// taped is a recorded stream as the result of work.
+func taped(p tape.Playback) result {
+	contents := 0
+	for _, e := range p.Events {
+		if e.Part == tape.Content {
+			contents++
+		}
+	}
+	return result{
+		status: p.Status, contentType: p.Header.Get("content-type"), header: p.Header,
+		usage: tokens{p.Tokens.Input, p.Tokens.Output}, events: tapedEvents(p, contents),
+	}
+}
+
+// tapedEvents are the events of a recorded stream. The output billed grows with the content.
+func tapedEvents(p tape.Playback, contents int) iter.Seq[timed] {
+	parts := map[tape.Part]answer.Part{tape.Content: answer.Content, tape.Tail: answer.Tail, tape.Final: answer.Final}
+	return func(yield func(timed) bool) {
+		seen := 0
+		for _, e := range p.Events {
+			if e.Part == tape.Content {
+				seen++
+			}
+			output := p.Tokens.Output
+			if seen < contents {
+				output = output * seen / contents
+			}
+			next := timed{Event: answer.Event{Name: e.Name, Data: slices.Clone(e.Text), Part: parts[e.Part], Output: output}, wait: e.Wait}
+			if !yield(next) {
+				return
+			}
+		}
+	}
+}
+
+// workOnTape is what the work of a recorded reply has cost.
+func (a *reply) workOnTape() result {
+	p := a.recorded.Play(0)
+	return result{
+		status: p.Status, contentType: p.Header.Get("content-type"), body: a.recorded.Reply(),
+		usage: tokens{p.Tokens.Input, p.Tokens.Output},
+	}
+}
