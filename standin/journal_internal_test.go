@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"holdfast/standin/internal/request"
 )
 
 var messages = &url.URL{Path: "/v1/messages"}
@@ -17,8 +19,7 @@ var messages = &url.URL{Path: "/v1/messages"}
 func (j *journal) record1(i int, header http.Header) *entry {
 	e := j.arrive(&http.Request{Method: "POST", URL: messages, Header: header})
 	e.read([]byte("{}"))
-	e.asked(request{model: "claude-sonnet-5-5", stream: true})
-	e.endpoint("messages")
+	e.asked(request.Request{Key: header.Get("x-api-key"), Endpoint: request.Messages, Model: "claude-sonnet-5-5", Stream: true})
 	e.rule("rules.0")
 	e.begin(OK, fmt.Sprintf("JOB-%06d", i), 1, fmt.Sprintf("req_standin_%06d", i))
 	e.headers(200, http.Header{})

@@ -111,16 +111,22 @@ func (s *Server) Ledger() Ledger {
 }
 
 // Report judges the client by what the journal holds.
-func (s *Server) Report() Report { return s.Journal().Report() }
+func (s *Server) Report() Report {
+	return s.Journal().Report(s.LimitsUsed()...)
+}
+
+// LimitsUsed returns how much of the rate limits was used, for each key and model
+// group. Without limits there is nothing.
+func (s *Server) LimitsUsed() []LimitUse { return s.state.Load().throttle.use(time.Now()) }
 
 // Open returns the number of requests being answered now.
 func (s *Server) Open() int { return s.journal.openNow() }
 
 // Billed returns the tokens billed since the start or the last Reset: for every
-// answer, also one that was lost on its way.
+// answer, also one that was lost on its way, and for every item of a batch that succeeded.
 func (s *Server) Billed() (input, output int) {
-	b := s.journal.billedSoFar()
-	return b.Input, b.Output
+	b, items := s.journal.billedSoFar(), s.state.Load().resources.batches.Counts(time.Now()).Usage
+	return b.Input + items.Input, b.Output + items.Output
 }
 
 // ServeHTTP answers one request as the plan has it.

@@ -101,7 +101,7 @@ func TestAskTutorialFigures(t *testing.T) {
 			name: "test e", plan: standin.Failing(-1, 429, "60"), dice: 1, out: "kept",
 			words: []string{`nothing live worked: holdfast: the server asks for too long a wait after 1 attempt in 0s, next in 1m0s`, `\[saved answer of `},
 		},
-		{name: "test f", key: "bad", failed: `^401 authentication_error: invalid x-api-key \(request req_standin_000001\)$`},
+		{name: "test f", key: "bad", failed: `^401 authentication_error: Invalid bearer token \(request req_standin_000001\)$`},
 		{name: "403", plan: standin.Failing(1, 403, ""), failed: `^403 permission_error: `},
 		{name: "refused question", plan: standin.Failing(1, 400, ""), failed: `^400 invalid_request_error: `},
 	}

@@ -2,9 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"os"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -20,6 +21,10 @@ type standinOptions struct {
 	status     int
 	retryAfter string
 	plan       string
+	tier       string
+	tape       string
+	speed      float64
+	report     bool
 	how        bool // --status or --retry-after was given
 	single     bool // or --fail
 }
@@ -29,14 +34,18 @@ func newStandinCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "standin",
 		Short: "Serve an API that fails on purpose",
-		Long: `Serve a stand-in for the Messages API that fails as you tell it, and then answers.
+		Long: `Serve a stand-in for the Claude API and the OpenAI API that fails as you tell it,
+and then answers: messages, token counts, batches, models, files, chat completions
+and responses, as JSON and as streams.
 Any key but "bad" is good. The line it prints on stdout points an SDK at it.
 Ctrl-C ends it and prints what arrived, and how far apart.
 
-GET /_standin/journal tells the same as JSON while it runs.`,
+While it runs, GET /_standin/ lists what it can be asked: journal, ledger, report, plan, reset.`,
 		Example: `  holdfast standin --fail 2 --status 429 --retry-after 1
   holdfast standin --fail -1 --status 529
-  holdfast standin --plan plan.json`,
+  holdfast standin --tier start
+  holdfast standin --plan plan.yaml --report
+  holdfast standin --tape tape.jsonl`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
@@ -45,14 +54,21 @@ GET /_standin/journal tells the same as JSON while it runs.`,
 		o.single = o.how || f.Changed("fail")
 		return o.run(ctx, s)
 	})
-	f.StringVar(&o.listen, "listen", "127.0.0.1:4010", "TCP `address`; port 0 takes a free one")
+	f.StringVar(&o.listen, "listen", standinAddress, "TCP `address`; port 0 takes a free one")
 	f.IntVar(&o.fail, "fail", 0, "fail the first `N` requests; negative: all of them")
 	f.IntVar(&o.status, "status", 429, "HTTP `status` of the failures")
 	f.StringVar(&o.retryAfter, "retry-after", "", "retry-after header of the failures, sent as it is (default none)")
-	f.StringVar(&o.plan, "plan", "", "play the plan in a JSON `file`")
-	cmd.AddCommand(newStandinRecordCommand())
+	f.StringVar(&o.plan, "plan", "", "play the plan in a YAML or JSON `file`")
+	f.StringVar(&o.tier, "tier", "", "enforce the rate limits of a `tier`: start, build or scale")
+	f.StringVar(&o.tape, "tape", "", "answer with what was recorded on a `file`; the faults lie over it")
+	f.Float64Var(&o.speed, "speed", 1, "play the tape at a `factor` of its own speed; 0: at once")
+	f.BoolVar(&o.report, "report", false, "judge the client in the end, as holdfast standin report does")
+	cmd.AddCommand(newStandinRecordCommand(), newStandinReportCommand(), newStandinFaultsCommand())
 	return cmd
 }
+
+// standinAddress is where the stand-in listens unless told otherwise.
+const standinAddress = "127.0.0.1:4010"
 
 func (o standinOptions) run(ctx context.Context, s streams) error {
 	plan, err := o.read()
@@ -73,31 +89,54 @@ func (o standinOptions) run(ctx context.Context, s streams) error {
 		err = failed("", "cannot close the stand-in: %w", closing)
 	}
 	say(s.err, "%s", summary(server.Journal()))
+	if o.report {
+		say(s.err, "\n%s", strings.TrimSuffix(server.Report().String(), "\n"))
+	}
 	return err
 }
 
 // read returns the plan that the flags ask for.
 func (o standinOptions) read() (standin.Plan, error) {
+	plan, err := o.steps()
+	if err != nil {
+		return plan, err
+	}
+	if o.tier != "" {
+		if plan.Limits != nil {
+			return plan, badUsage("leave --tier out", "the plan has limits of its own, so it does not go with --tier")
+		}
+		plan.Limits = &standin.Limits{Tier: standin.Tier(o.tier)}
+	}
+	if o.tape != "" {
+		if plan.Tape, err = standin.LoadTape(o.tape); err != nil {
+			return plan, badUsage("holdfast standin record makes a tape", "%w", err)
+		}
+		plan.Tape.Speed = o.speed
+	}
+	if err := plan.Validate(); err != nil {
+		return plan, badUsage("holdfast standin --help lists the flags", "%w", err)
+	}
+	return plan, nil
+}
+
+// steps returns the plan without what other flags add.
+func (o standinOptions) steps() (standin.Plan, error) {
 	if o.plan == "" {
 		if o.how && o.fail == 0 {
 			return standin.Plan{}, badUsage("--fail 2 fails the first two requests, --fail -1 all of them", "--status and --retry-after say how requests fail, but none is to fail")
 		}
-		plan := standin.Failing(o.fail, o.status, o.retryAfter)
-		if err := plan.Validate(); err != nil {
-			return plan, badUsage("holdfast standin --help lists the flags", "%w", err)
-		}
-		return plan, nil
+		return standin.Failing(o.fail, o.status, o.retryAfter), nil
 	}
 	if o.single {
 		return standin.Plan{}, badUsage("a plan says by itself how requests fail", "--plan goes with none of --fail, --status and --retry-after")
 	}
-	text, err := os.ReadFile(o.plan)
+	plan, err := standin.LoadPlan(o.plan)
 	if err != nil {
-		return standin.Plan{}, badUsage("", "cannot read the plan: %w", err)
-	}
-	plan, err := standin.ParsePlan(text)
-	if err != nil {
-		return plan, badUsage(fmt.Sprintf("correct %s", o.plan), "%w", err)
+		hint := "holdfast standin faults lists the faults, and holdfast standin faults KIND the fields of one"
+		if unreadable := new(fs.PathError); errors.As(err, &unreadable) {
+			hint = ""
+		}
+		return plan, badUsage(hint, "%w", err)
 	}
 	return plan, nil
 }
