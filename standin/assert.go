@@ -170,17 +170,19 @@ func AtMost(n int) Check {
 	}
 }
 
-// LimitUsed expects that the client used at least this share of what a bucket
-// had to give between the first arrival and the last departure: of what it held
-// at the beginning and what flowed in since. Requests that were refused for the
-// limit used nothing. Of several buckets the one that was used most counts.
-// Limits are for one key and model group; leave the others out with
-// Journal.Where. Only the numbers that are set are looked at, so a Tier alone
-// says nothing here.
-func LimitUsed(limits Limits, share float64) Check {
-	return func(j Journal) error {
-		if used := j.shareUsed(limits); used < share {
-			return fmt.Errorf("standin: %.1f %% of the limit were used, want at least %.1f %%", 100*used, 100*share)
+// LimitUsed expects that at least this share of what a bucket had to give was
+// used: of what it held at the beginning and what flowed in since. Of several
+// buckets, keys and model groups the one that was used most counts:
+//
+//	standin.Expect(t, server.Journal(), standin.LimitUsed(server.LimitsUsed(), 0.97))
+func LimitUsed(used []LimitUse, share float64) Check {
+	return func(Journal) error {
+		most := 0.0
+		for _, u := range used {
+			most = max(most, u.Requests.Share, u.InputTokens.Share, u.OutputTokens.Share, u.Tokens.Share)
+		}
+		if most < share {
+			return fmt.Errorf("standin: %.1f %% of the limit were used, want at least %.1f %%", 100*most, 100*share)
 		}
 		return nil
 	}
@@ -252,36 +254,6 @@ func (j Journal) concurrency() (most, number int) {
 		}
 	}
 	return most, number
-}
-
-// shareUsed is the share of the most used bucket.
-func (j Journal) shareUsed(limits Limits) float64 {
-	if len(j) == 0 {
-		return 0
-	}
-	last := j[len(j)-1].Arrived
-	var requests, input, output int
-	for _, e := range j {
-		if e.Departed.After(last) {
-			last = e.Departed
-		}
-		if e.Fault == Throttled {
-			continue
-		}
-		requests++
-		input += e.Input
-		output += e.Output
-	}
-	minutes := 1 + last.Sub(j[0].Arrived).Minutes() // a full bucket is a minute's worth
-	most := 0.0
-	for _, b := range []struct{ used, perMinute int }{
-		{requests, limits.RequestsPerMinute}, {input, limits.InputTokensPerMinute}, {output, limits.OutputTokensPerMinute},
-	} {
-		if b.perMinute > 0 {
-			most = max(most, float64(b.used)/(float64(b.perMinute)*minutes))
-		}
-	}
-	return most
 }
 
 // listedAtMost is how many exchanges an error names.

@@ -27,7 +27,6 @@ func TestChecksFindAndNameWhatIsWrong(t *testing.T) {
 	waited := journal(posted(0, "a", "x", status(429), asking(second)), posted(1010, "a", "x"))
 	early := journal(posted(0, "a", "x", status(429), asking(second)), posted(900, "a", "x"))
 	flight := journal(posted(0, "a", "x", status(429), asking(second)), posted(5, "a", "x"), posted(1010, "a", "x"))
-	limits := standin.Limits{RequestsPerMinute: 2}
 	tests := map[string]struct {
 		journal standin.Journal
 		check   standin.Check
@@ -62,11 +61,6 @@ func TestChecksFindAndNameWhatIsWrong(t *testing.T) {
 		"one at a time":                  {journal(posted(0, "a", "x"), posted(10, "b", "x")), standin.AtMost(1), ""},
 		"two at a time":                  {journal(posted(0, "a", "x"), posted(9, "b", "x")), standin.AtMost(1), "standin: 2 requests were open at once when exchange 2 arrived, want at most 1"},
 		"open ones stay":                 {journal(posted(0, "a", "x", open), posted(90, "b", "x")), standin.AtMost(1), "standin: 2 requests were open at once when exchange 2 arrived, want at most 1"},
-		"limit used":                     {journal(posted(0, "a", "x"), posted(30_000-10, "b", "x")), standin.LimitUsed(limits, 2.0/3), ""},
-		"limit not used":                 {journal(posted(0, "a", "x"), posted(60_000-10, "b", "x")), standin.LimitUsed(limits, 0.75), "standin: 50.0 % of the limit were used, want at least 75.0 %"},
-		"refused ones use nothing":       {journal(posted(0, "a", "x"), posted(30_000-10, "b", "x", func(e *standin.Exchange) { e.Fault = standin.Throttled })), standin.LimitUsed(limits, 0.5), "standin: 33.3 % of the limit were used, want at least 50.0 %"},
-		"the most used bucket counts":    {journal(posted(0, "a", "x")), standin.LimitUsed(standin.Limits{RequestsPerMinute: 1000, InputTokensPerMinute: 1000, OutputTokensPerMinute: 20}, 0.9), ""},
-		"no number, nothing used":        {waited, standin.LimitUsed(standin.Limits{}, 0.1), "standin: 0.0 % of the limit were used, want at least 10.0 %"},
 		"an empty journal passes nearly": {nil, standin.AtMost(0), ""},
 	}
 	for name, tt := range tests {
@@ -126,4 +120,21 @@ func ExampleExpect() {
 		standin.NothingOpen())
 	fmt.Println(good)
 	// Output: true
+}
+
+func TestLimitUsedLooksAtTheBucketThatWasUsedMost(t *testing.T) {
+	used := []standin.LimitUse{
+		{Requests: standin.BucketUse{Share: 0.2}, OutputTokens: standin.BucketUse{Share: 0.6}},
+		{Tokens: standin.BucketUse{Share: 0.75}},
+	}
+	if err := standin.LimitUsed(used, 0.75)(nil); err != nil {
+		t.Error(err)
+	}
+	want := "standin: 75.0 % of the limit were used, want at least 97.0 %"
+	if err := standin.LimitUsed(used, 0.97)(nil); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if err := standin.LimitUsed(nil, 0.1)(nil); err == nil {
+		t.Error("without limits nothing is used")
+	}
 }

@@ -37,20 +37,21 @@ func (a *reply) replay() {
 		if p, ok := a.recorded.PlayEvents(a.speed()); ok {
 			a.wait(p.Before)
 			a.stream(taped(p))
-			a.endAs(p.End, p.After)
+			a.endAs(p)
 			return
 		}
 	}
 	p := a.recorded.Play(a.speed())
 	a.wait(p.Before)
 	if p.Status == 0 {
-		a.endAs(p.End, 0)
+		p.After = 0
+		a.endAs(p)
 		return
 	}
 	if a.fault.whole != nil && a.fault.whole(a, a.recorded.Reply()) {
 		return
 	}
-	maps.Copy(a.w.Header(), p.Header)
+	maps.Copy(a.w.Header(), p.HeaderAt(time.Now()))
 	a.w.WriteHeader(p.Status)
 	a.entry.headers(p.Status, a.w.Header())
 	a.bill(tokens{p.Tokens.Input, p.Tokens.Output})
@@ -58,16 +59,18 @@ func (a *reply) replay() {
 		a.wait(piece.Wait)
 		a.write(piece.Data)
 	}
-	a.endAs(p.End, p.After)
+	a.endAs(p)
 }
 
-// endAs ends the reply as the recorded one has ended.
-func (a *reply) endAs(end tape.End, after time.Duration) {
-	a.wait(after)
-	switch end {
-	case tape.Cut:
+// endAs ends the reply as the recorded one has ended. Where the client had left, nobody knows what would have come.
+func (a *reply) endAs(p tape.Playback) {
+	a.wait(p.After)
+	switch {
+	case p.By == tape.Client:
+		a.end(Silence)
+	case p.End == tape.Cut:
 		a.end(Chunk)
-	case tape.Reset:
+	case p.End == tape.Reset:
 		a.end(RST)
 	}
 }
@@ -86,7 +89,7 @@ func taped(p tape.Playback) result {
 		}
 	}
 	return result{
-		status: p.Status, contentType: p.Header.Get("content-type"), header: p.Header,
+		status: p.Status, contentType: p.Header.Get("content-type"), header: p.HeaderAt(time.Now()),
 		usage: tokens{p.Tokens.Input, p.Tokens.Output}, events: tapedEvents(p, contents),
 	}
 }

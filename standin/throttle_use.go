@@ -54,7 +54,7 @@ func (t *throttle) use(now time.Time) []LimitUse {
 	asked := slices.DeleteFunc(slices.Collect(maps.Values(t.lanes)), func(l *lane) bool {
 		return l.pool == poolOther || l.admitted+l.denied == 0
 	})
-	all := make([]LimitUse, 0, len(asked))
+	var all []LimitUse
 	slices.SortFunc(asked, func(a, b *lane) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.group, b.group), cmp.Compare(a.pool, b.pool), cmp.Compare(a.dialect, b.dialect))
 	})

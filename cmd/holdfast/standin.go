@@ -71,7 +71,7 @@ While it runs, GET /_standin/ lists what it can be asked: journal, ledger, repor
 const standinAddress = "127.0.0.1:4010"
 
 func (o standinOptions) run(ctx context.Context, s streams) error {
-	plan, err := o.read()
+	plan, err := o.read(s.err)
 	if err != nil {
 		return err
 	}
@@ -96,10 +96,13 @@ func (o standinOptions) run(ctx context.Context, s streams) error {
 }
 
 // read returns the plan that the flags ask for.
-func (o standinOptions) read() (standin.Plan, error) {
+func (o standinOptions) read(warnings io.Writer) (standin.Plan, error) {
 	plan, err := o.steps()
 	if err != nil {
 		return plan, err
+	}
+	if !(o.speed >= 0) {
+		return plan, badUsage("2 plays twice as fast, 0 at once", "--speed cannot be %v", o.speed)
 	}
 	if o.tier != "" {
 		if plan.Limits != nil {
@@ -110,6 +113,9 @@ func (o standinOptions) read() (standin.Plan, error) {
 	if o.tape != "" {
 		if plan.Tape, err = standin.LoadTape(o.tape); err != nil {
 			return plan, badUsage("holdfast standin record makes a tape", "%w", err)
+		}
+		for _, warning := range plan.Tape.Warnings() {
+			say(warnings, "warning: %s: %s", o.tape, warning)
 		}
 		plan.Tape.Speed = o.speed
 	}
