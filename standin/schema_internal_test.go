@@ -219,20 +219,25 @@ func TestTheSchemaHasEveryFieldWithItsDescription(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, typ := range []reflect.Type{
-		reflect.TypeFor[Plan](), reflect.TypeFor[Rule](), reflect.TypeFor[Match](), reflect.TypeFor[Incident](), reflect.TypeFor[Limits](), reflect.TypeFor[GroupLimits](), reflect.TypeFor[Latency](), reflect.TypeFor[Step](),
+		reflect.TypeFor[Plan](), reflect.TypeFor[Rule](), reflect.TypeFor[Match](), reflect.TypeFor[Incident](), reflect.TypeFor[Limits](), reflect.TypeFor[GroupLimits](), reflect.TypeFor[Latency](), reflect.TypeFor[Batches](), reflect.TypeFor[Step](),
 	} {
 		properties := schema.Definitions[typ.Name()].Properties
 		if typ == reflect.TypeFor[Plan]() {
 			properties = schema.Properties
 		}
-		if len(properties) != typ.NumField() {
-			t.Errorf("%s has %d properties and %d fields", typ.Name(), len(properties), typ.NumField())
-		}
+		fields := 0
 		for i := range typ.NumField() {
 			key := strict.Key(typ.Field(i))
+			if key == "" { // for plans made in Go
+				continue
+			}
+			fields++
 			if p, ok := properties[key]; !ok || len(p.Description) < 15 {
 				t.Errorf("%s.%s is described as %q", typ.Name(), key, p.Description)
 			}
+		}
+		if len(properties) != fields {
+			t.Errorf("%s has %d properties and %d fields", typ.Name(), len(properties), fields)
 		}
 	}
 }

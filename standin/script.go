@@ -89,7 +89,7 @@ func newScript(plan Plan) *script {
 		s.jobs = append(s.jobs, scriptJob{key: key, steps: newSteps(plan.Jobs[key])})
 	}
 	for i, n := range plan.Timeline {
-		empty := n.Step.isZero()
+		empty := n.Step.isZero() || n.Step.Kind == Refused || n.Step.Kind == Hang // what comes over an open connection is answered
 		n.Name, n.Step = n.name(i), n.Step.withDefaults()
 		s.timeline = append(s.timeline, scriptIncident{Incident: n, match: newMatcher(n.Match), empty: empty})
 	}

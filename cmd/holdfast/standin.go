@@ -63,7 +63,7 @@ While it runs, GET /_standin/ lists what it can be asked: journal, ledger, repor
 	f.StringVar(&o.tape, "tape", "", "answer with what was recorded on a `file`; the faults lie over it")
 	f.Float64Var(&o.speed, "speed", 1, "play the tape at a `factor` of its own speed; 0: at once")
 	f.BoolVar(&o.report, "report", false, "judge the client in the end, as holdfast standin report does")
-	cmd.AddCommand(newStandinRecordCommand(), newStandinReportCommand(), newStandinFaultsCommand())
+	cmd.AddCommand(newStandinRecordCommand(), newStandinReportCommand(), newStandinFaultsCommand(), newStandinSchemaCommand())
 	return cmd
 }
 

@@ -58,3 +58,16 @@ func faultPage(f standin.Fault) string {
 	}
 	return fmt.Sprintf("%s: %s\n\n%s\n\nfields: %s\n", f.Kind, f.What, f.Doc, fields)
 }
+
+func newStandinSchemaCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "schema",
+		Short:   "Print the JSON Schema of a plan, for editors",
+		Example: `  holdfast standin schema > plan.schema.json`,
+		Args:    cobra.NoArgs,
+	}
+	cmd.RunE = command(func(_ context.Context, _ []string, s streams) error {
+		return give(s.out, string(standin.PlanSchema()))
+	})
+	return cmd
+}
