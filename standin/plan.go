@@ -33,7 +33,7 @@ type Plan struct {
 	// Tape answers requests with what was recorded, and the steps lie over it: ok
 	// plays the recording, any other step its fault. A request that is not on the
 	// tape gets a 404. nil: answers are made. A document cannot name one.
-	Tape *Tape
+	Tape *Tape `yaml:"-"`
 	// Reply is the text of every answer. Default: a short sentence.
 	Reply string `yaml:"reply"`
 	// BadKeys are the API keys that get a 401. Default: "bad". Any other key is
@@ -133,6 +133,27 @@ type Ramp struct {
 	// From and To are between 0 and 1. An incident without an end stays at From.
 	From float64 `yaml:"from"`
 	To   float64 `yaml:"to"`
+}
+
+// Batches say how message batches go. The zero value works at the speed of
+// the looks: half of the items are done at the first, and all at the second.
+//
+// Each item is decided when it is done, by the first rule that matches it and
+// has a custom_id or the path "/v1/messages/batches/items": an http, error, spend_cap or ramp_limit
+// step makes it errored, a timeout, reset or lost step expired, any other step shapes its answer.
+// Steps, jobs and incidents without such a match do not touch items.
+type Batches struct {
+	// Takes is how long a batch is worked on. 0: two looks. Negative: for ever, so that all items expire.
+	Takes time.Duration `yaml:"takes"`
+	// CancelTakes is how long a canceled batch is canceling. 0 or less: until the next look.
+	CancelTakes time.Duration `yaml:"cancel_takes"`
+	// Hidden is how long requests that name a new batch get a 404, and HiddenLooks how many of them do. 0 or less: none.
+	Hidden      time.Duration `yaml:"hidden"`
+	HiddenLooks int           `yaml:"hidden_looks"`
+	// LateResults is how many requests for the results get a 404 after the batch has ended. 0 or less: none.
+	LateResults int `yaml:"late_results"`
+	// Lifetime is the time from creation to expiry. 0 or less: 24 h.
+	Lifetime time.Duration `yaml:"lifetime"`
 }
 
 // Latency is how long an answer takes to come.

@@ -13,27 +13,6 @@ import (
 	"holdfast/standin/internal/resource"
 )
 
-// Batches say how message batches go. The zero value works at the speed of
-// the looks: half of the items are done at the first, and all at the second.
-//
-// Each item is decided when it is done, by the first rule that matches it and
-// has a custom_id or the path "/v1/messages/batches/items": an http, error, spend_cap or ramp_limit
-// step makes it errored, a timeout, reset or lost step expired, any other step shapes its answer.
-// Steps, jobs and incidents without such a match do not touch items.
-type Batches struct {
-	// Takes is how long a batch is worked on. 0: two looks. Negative: for ever, so that all items expire.
-	Takes time.Duration `yaml:"takes"`
-	// CancelTakes is how long a canceled batch is canceling. 0 or less: until the next look.
-	CancelTakes time.Duration `yaml:"cancel_takes"`
-	// Hidden is how long requests that name a new batch get a 404, and HiddenLooks how many of them do. 0 or less: none.
-	Hidden      time.Duration `yaml:"hidden"`
-	HiddenLooks int           `yaml:"hidden_looks"`
-	// LateResults is how many requests for the results get a 404 after the batch has ended. 0 or less: none.
-	LateResults int `yaml:"late_results"`
-	// Lifetime is the time from creation to expiry. 0 or less: 24 h.
-	Lifetime time.Duration `yaml:"lifetime"`
-}
-
 // itemPath is the path that items of batches have for Match.
 const itemPath = "/v1/messages/batches/items"
 

@@ -6,8 +6,13 @@ import (
 	"strings"
 )
 
-// Key returns the key of a struct field in documents, empty for a field that has none.
-func Key(f reflect.StructField) string { return f.Tag.Get("yaml") }
+// Key returns the key of a struct field in documents, empty for a field that has none or "-".
+func Key(f reflect.StructField) string {
+	if key := f.Tag.Get("yaml"); key != "-" {
+		return key
+	}
+	return ""
+}
 
 // fieldOf returns the field of a struct that has the key.
 func fieldOf(s reflect.Value, key string) (reflect.Value, bool) {
