@@ -12,6 +12,7 @@ import (
 func TestNodeAnthropic(t *testing.T) {
 	playNode(t, "anthropic.mjs", slices.Concat(
 		nodeAnthropicAnswers(), nodeAnthropicErrors(), nodeAnthropicWaits(), nodeAnthropicBrokenReplies(), nodeAnthropicBrokenStreams(),
+		nodeAnthropicWork(), nodeAnthropicFramings(), nodeAnthropicEndings(),
 	))
 }
 

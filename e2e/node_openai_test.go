@@ -10,7 +10,7 @@ import (
 
 // The Node SDK of OpenAI works against the stand-in and behaves under its faults as its source says.
 func TestNodeOpenAI(t *testing.T) {
-	playNode(t, "openai.mjs", slices.Concat(nodeOpenAIAnswers(), nodeOpenAIErrors(), nodeOpenAIWaits(), nodeOpenAIBroken()))
+	playNode(t, "openai.mjs", slices.Concat(nodeOpenAIAnswers(), nodeOpenAIErrors(), nodeOpenAIWaits(), nodeOpenAIBroken(), nodeOpenAIWork()))
 }
 
 // stopped is a complete answer of chat completions.
