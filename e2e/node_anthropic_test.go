@@ -111,7 +111,7 @@ func nodeAnthropicWaits() []nodeCase {
 	}{
 		{"seconds", header("retry-after", "1"), second},
 		{"a fraction", header("retry-after", "0.2"), second / 5},
-		{"milliseconds win", standin.Header{"retry-after-ms": {"120"}, "retry-after": {"9"}}, 120 * time.Millisecond},
+		{"milliseconds win", standin.Header{"retry-after-ms": {"120"}, "retry-after": {"45"}}, 120 * time.Millisecond},
 		{"milliseconds of 0 give way to seconds", standin.Header{"retry-after-ms": {"0"}, "retry-after": {"0.9"}}, 900 * time.Millisecond},
 		{"zero", header("retry-after", "0"), ownBackoff[0]},
 		{"negative", header("retry-after", "-5"), ownBackoff[0]},
@@ -134,11 +134,7 @@ func nodeAnthropicWaits() []nodeCase {
 func nodeAnthropicBrokenReplies() []nodeCase {
 	return []nodeCase{
 		{name: "reset before the headers", ask: nodeAsk{Call: "message"}, plan: always(standin.Step{Kind: standin.Reset}), want: nodeSaw{Class: "APIConnectionError"},
-			attempts: 3, gaps: ownBackoff, closed: standin.Peer, check: func(t *testing.T, saw nodeSaw, s *standin.Server) {
-				if in, out := s.Billed(); in == 0 || out == 0 || s.Journal()[0].Output*3 != out {
-					t.Errorf("billed %d and %d: each of the three was paid", in, out)
-				}
-			}},
+			attempts: 3, gaps: ownBackoff, closed: standin.Peer},
 		{name: "one reset, then the answer", ask: nodeAsk{Call: "final"}, plan: steps(standin.Step{Kind: standin.Reset}), want: good(answer), attempts: 2, gaps: ownBackoff[:1]},
 		{name: "no byte within the timeout", ask: nodeAsk{Call: "message", TimeoutMS: 1500}, plan: always(standin.Step{Kind: standin.Timeout}),
 			want: nodeSaw{Class: "APIConnectionTimeoutError"}, attempts: 3, closed: standin.Client,

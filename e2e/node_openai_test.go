@@ -95,7 +95,7 @@ func nodeOpenAIWaits() []nodeCase {
 		gap    time.Duration
 	}{
 		{"seconds", standin.Header{"retry-after": {"1"}}, time.Second},
-		{"milliseconds win", standin.Header{"retry-after-ms": {"120"}, "retry-after": {"9"}}, 120 * time.Millisecond},
+		{"milliseconds win", standin.Header{"retry-after-ms": {"120"}, "retry-after": {"45"}}, 120 * time.Millisecond},
 		{"negative", standin.Header{"retry-after": {"-5"}}, ownBackoff[0]},
 		{"a past date", standin.Header{"retry-after": {"Wed, 21 Oct 2015 07:28:00 GMT"}}, ownBackoff[0]},
 		{"no number", standin.Header{"retry-after": {"soon"}}, ownBackoff[0]},

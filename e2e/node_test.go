@@ -40,7 +40,7 @@ type nodeCase struct {
 }
 
 // slack is how much later than asked a busy machine may be.
-const slack = 5 * time.Second
+const slack = 20 * time.Second
 
 // nodeAsk is a scenario as the Node side reads it.
 type nodeAsk struct {

@@ -130,16 +130,23 @@ func nodeAnthropicFramings() []nodeCase {
 func nodeAnthropicEndings() []nodeCase {
 	ends := func(reason string) nodeSaw { return nodeSaw{OK: true, StopReason: reason} }
 	text := func(s nodeSaw, text string) nodeSaw { s.Text = text; return s }
+	ramp := failed("RampLimitExceededError", 429, "rate_limit_error")
+	ramp.Code = "ramp_limit_exceeded"
 	return []nodeCase{
 		{name: "pause_turn", ask: nodeAsk{Call: "message"}, plan: steps(standin.Step{Kind: standin.Pause}), want: text(ends("pause_turn"), answer), attempts: 1},
 		{name: "pause_turn in a stream", ask: nodeAsk{Call: "final"}, plan: steps(standin.Step{Kind: standin.Pause}), want: text(ends("pause_turn"), answer), attempts: 1},
 		{name: "context window", ask: nodeAsk{Call: "message"}, plan: standin.Plan{Reply: "one two three four", Steps: []standin.Step{{Kind: standin.ContextWindow}}},
 			want: text(ends("model_context_window_exceeded"), "one two "), attempts: 1},
 		{name: "an unknown stop reason", ask: nodeAsk{Call: "final"}, plan: steps(standin.Step{Kind: standin.StopReason, Reason: "tired"}), want: text(ends("tired"), answer), attempts: 1},
-		{name: "a tool with half its input", ask: nodeAsk{Call: "tools", Stream: true}, plan: steps(standin.Step{Kind: standin.HalfTool}), want: nodeSaw{}, attempts: 1},
+		{name: "a tool with half its input", ask: nodeAsk{Call: "tools", Stream: true}, plan: steps(standin.Step{Kind: standin.HalfTool}), want: good(answer),
+			check: func(t *testing.T, saw nodeSaw, _ *standin.Server) { // the helper mends the JSON: only the stop reason tells
+				if saw.FirstStop != "max_tokens" || saw.Rounds != 2 || len(saw.Input) >= 3 {
+					t.Errorf("the first round stopped by %s, its input %v", saw.FirstStop, saw.Input)
+				}
+			}},
 		{name: "nameless events are skipped", ask: nodeAsk{Call: "events"}, plan: steps(standin.Step{Kind: standin.Nameless}), want: nodeSaw{OK: true}, attempts: 1},
 		{name: "a malformed event", ask: nodeAsk{Call: "events"}, plan: steps(standin.Step{Kind: standin.Malformed, After: 2}), want: nodeSaw{Class: "SyntaxError", Text: "This is "}, attempts: 1},
-		{name: "a duplicate event is told twice", ask: nodeAsk{Call: "events"}, plan: steps(standin.Step{Kind: standin.Duplicate, After: 2}), want: nodeSaw{OK: true, StopReason: "end_turn"}, attempts: 1},
+		{name: "a duplicate event is told twice", ask: nodeAsk{Call: "events"}, plan: steps(standin.Step{Kind: standin.Duplicate, After: 2}), want: good("This is the " + strings.TrimPrefix(answer, "This is ")), attempts: 1},
 		{name: "the reply lost", ask: nodeAsk{Call: "message"}, plan: steps(standin.Step{Kind: standin.Lost}), want: good(answer), attempts: 2, gaps: ownBackoff[:1],
 			check: func(t *testing.T, saw nodeSaw, s *standin.Server) {
 				if _, out := s.Billed(); out != 2*saw.Usage.Output {
@@ -148,8 +155,8 @@ func nodeAnthropicEndings() []nodeCase {
 			}},
 		{name: "a spend cap of the customer", ask: nodeAsk{Call: "message"}, plan: always(standin.Step{Kind: standin.SpendCap, Cap: standin.CapWorkspace}),
 			want: failed("BadRequestError", 400, "invalid_request_error"), attempts: 1},
-		{name: "a ramp limit", ask: nodeAsk{Call: "message"}, plan: always(standin.Step{Kind: standin.RampLimit, RetryAfter: "0.1"}), want: nodeSaw{}, attempts: 3},
-		{name: "half an error", ask: nodeAsk{Call: "message"}, plan: always(standin.Step{Kind: standin.HTTP, Status: 529, Form: standin.FormTruncated}), want: nodeSaw{}, attempts: 3},
+		{name: "a ramp limit", ask: nodeAsk{Call: "message"}, plan: always(standin.Step{Kind: standin.RampLimit, RetryAfter: "0.1"}), want: ramp, attempts: 3},
+		{name: "half an error", ask: nodeAsk{Call: "message"}, plan: always(standin.Step{Kind: standin.HTTP, Status: 529, Form: standin.FormTruncated}), want: failed("OverloadedError", 529, ""), attempts: 3, closed: standin.Peer},
 		{name: "an error of 4 MiB", ask: nodeAsk{Call: "message", MaxRetries: new(0)}, plan: always(standin.Step{Kind: standin.HTTP, Status: 529, Form: standin.FormOversized}),
 			want: failed("OverloadedError", 529, "overloaded_error"), attempts: 1},
 		{name: "limits", ask: nodeAsk{Call: "message"}, plan: standin.Plan{Limits: &standin.Limits{Tier: standin.TierStart}}, want: good(answer), attempts: 1},
@@ -174,8 +181,8 @@ func nodeOpenAIWork() []nodeCase {
 		{name: "finalResponse", ask: nodeAsk{Call: "response_final"}, want: whole, attempts: 1},
 		{name: "response tools", ask: nodeAsk{Call: "response_tools"}, want: whole, check: twoRounds(2, "")},
 		{name: "response tools in streams", ask: nodeAsk{Call: "response_tools", Stream: true}, want: whole, check: twoRounds(2, "")},
-		{name: "response out of tokens", ask: nodeAsk{Call: "response"}, plan: steps(standin.Step{Kind: standin.Truncation}), want: nodeSaw{OK: true, StopReason: "max_output_tokens"}, attempts: 1},
-		{name: "response failed in the stream", ask: nodeAsk{Call: "response_events"}, plan: steps(standin.Step{Kind: standin.Error, Status: 503, After: 2}), want: nodeSaw{}, attempts: 1},
+		{name: "response out of tokens", ask: nodeAsk{Call: "response"}, plan: steps(standin.Step{Kind: standin.Truncation}), want: nodeSaw{OK: true, Text: "This is the stand-in speaking: the call ", StopReason: "max_output_tokens"}, attempts: 1},
+		{name: "response failed in the stream", ask: nodeAsk{Call: "response_events"}, plan: steps(standin.Step{Kind: standin.Error, Status: 503, After: 2}), want: nodeSaw{Class: "APIError", Type: "server_is_overloaded", Text: "This is ", StopReason: "in_progress"}, attempts: 1},
 		{name: "response cut clean", ask: nodeAsk{Call: "response_events"}, plan: steps(standin.Step{Kind: standin.Cut, After: 2}), want: nodeSaw{OK: true, Text: "This is ", StopReason: "in_progress"}, attempts: 1, closed: standin.Peer},
 		{name: "models", ask: nodeAsk{Call: "models"}, want: nodeSaw{OK: true}, attempts: 1},
 		{name: "gzip", ask: nodeAsk{Call: "chat_events"}, plan: steps(standin.Step{Gzip: true}), want: stopped(answer), attempts: 1},

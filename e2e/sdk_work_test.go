@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
 	"github.com/anthropics/anthropic-sdk-go/v2/option"
+	"github.com/anthropics/anthropic-sdk-go/v2/toolrunner"
 	"github.com/openai/openai-go/v3"
 	openaioption "github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"
@@ -103,6 +105,29 @@ func TestToolsOfTheAnthropicSDK(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The SDK's own loop keeps its turns in a thread: the second request brings the result of the tool alone.
+func TestToolRunnerOfTheAnthropicSDK(t *testing.T) {
+	type place struct {
+		City string `json:"city" jsonschema:"required"`
+		Days int    `json:"days" jsonschema:"required"`
+	}
+	onStandin(t, standin.Failing(1, 529, ""), func(t *testing.T, s *standin.Server, client *http.Client, url string) {
+		c := anthropicClient(client, url, option.WithMaxRetries(1))
+		var inputs []place
+		tool, err := toolrunner.NewBetaToolFromJSONSchema("get_weather", "The weather at a place", func(_ context.Context, in place) (anthropic.BetaToolResultBlockParamContentUnion, error) {
+			inputs = append(inputs, in)
+			return anthropic.BetaToolResultBlockParamContentUnion{OfText: &anthropic.BetaTextBlockParam{Text: "21 degrees"}}, nil
+		})
+		runner := c.Beta.Messages.NewToolRunner([]anthropic.BetaTool{must(t, tool, err)}, anthropic.BetaToolRunnerParams{BetaMessageNewParams: anthropic.BetaMessageNewParams{
+			Model: "claude-sonnet-5-5", MaxTokens: 1024, Messages: []anthropic.BetaMessageParam{anthropic.NewBetaUserMessage(anthropic.NewBetaTextBlock(prompt))},
+		}})
+		got, err := runner.RunToCompletion(t.Context())
+		if m := must(t, got, err); m.Content[0].Text != answer || len(inputs) != 1 || inputs[0].City == "" || len(s.Journal()) != 3 {
+			t.Errorf("ended with %s, inputs %v, %d requests", m.RawJSON(), inputs, len(s.Journal()))
+		}
+	})
 }
 
 func TestThinkingOfTheAnthropicSDK(t *testing.T) {
