@@ -185,7 +185,7 @@ func batchOf(ids ...string) anthropic.MessageBatchNewParams {
 }
 
 func TestBatchesOfTheAnthropicSDK(t *testing.T) {
-	onStandin(t, standin.Plan{}, func(t *testing.T, s *standin.Server, client *http.Client, url string) {
+	onStandin(t, standin.Plan{}, func(t *testing.T, _ *standin.Server, client *http.Client, url string) {
 		c := anthropicClient(client, url, option.WithMaxRetries(0))
 		got, err := c.Messages.Batches.New(t.Context(), batchOf("a", "b", "c"))
 		batch := must(t, got, err)
@@ -207,9 +207,6 @@ func TestBatchesOfTheAnthropicSDK(t *testing.T) {
 		gone, err := c.Messages.Batches.Delete(t.Context(), batch.ID, anthropic.MessageBatchDeleteParams{})
 		if must(t, gone, err).Type != "message_batch_deleted" {
 			t.Errorf("deleted %s", gone.RawJSON())
-		}
-		if _, out := s.Billed(); out == 0 {
-			t.Error("three answers and nothing billed")
 		}
 	})
 }
