@@ -166,7 +166,7 @@ func nodeAnthropicBrokenStreams() []nodeCase {
 		{name: "cut by a reset", ask: nodeAsk{Call: "final"}, plan: steps(standin.Step{Kind: standin.Cut, How: standin.RST, After: 2, Gap: 100 * time.Millisecond}), want: nodeSaw{Class: "AnthropicError", Text: "This is "}, lossy: true, attempts: 1, closed: standin.Peer},
 		{name: "silence until the caller leaves", ask: nodeAsk{Call: "final", LeaveMS: 50, LeaveAfterText: true}, plan: cut(standin.Silence), want: nodeSaw{Class: "APIUserAbortError", Text: "This is "},
 			attempts: 1, closed: standin.Client},
-		{name: "silence is no matter of the timeout", ask: nodeAsk{Call: "events", TimeoutMS: 1500, LeaveMS: 2500, LeaveAfterText: true}, plan: cut(standin.Silence), want: nodeSaw{OK: true, Text: "This is "}, attempts: 1, closed: standin.Client},
+		{name: "silence is no matter of the timeout", ask: nodeAsk{Call: "events", TimeoutMS: 5000, LeaveMS: 6000, LeaveAfterText: true}, plan: cut(standin.Silence), want: nodeSaw{OK: true, Text: "This is "}, attempts: 1, closed: standin.Client},
 		{name: "an empty stream", ask: nodeAsk{Call: "final"}, plan: steps(standin.Step{Kind: standin.Empty}), want: nodeSaw{Class: "AnthropicError"}, attempts: 1},
 		{name: "a page instead of a stream", ask: nodeAsk{Call: "events"}, plan: steps(standin.Step{Kind: standin.HTML}), want: nodeSaw{OK: true}, attempts: 1},
 	}

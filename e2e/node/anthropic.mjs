@@ -1,9 +1,12 @@
 // The calls that people make with the TypeScript SDK of the Claude API.
 
+import { File } from 'node:buffer';
 import Anthropic, { toFile } from '@anthropic-ai/sdk';
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
 import { jsonSchemaOutputFormat } from '@anthropic-ai/sdk/helpers/json-schema';
 import { add, run } from './scenarios.mjs';
+
+globalThis.File ??= File; // Node 18 has it there alone
 
 const model = 'claude-sonnet-5-5';
 const weather = {
