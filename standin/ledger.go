@@ -16,6 +16,9 @@ type Ledger struct {
 	// Effects are the batches and files that were created more than once by one
 	// job with one body.
 	Effects []Effect `json:"effects,omitempty"`
+	// Items are those of message batches, which are billed apart from requests.
+	// Only Server.Ledger knows them.
+	Items Items `json:"items"`
 	// Forgotten is the number of older exchanges that the journal does not keep
 	// any more. Only Server.Ledger knows it.
 	Forgotten int `json:"forgotten,omitempty"`
@@ -38,6 +41,20 @@ type Account struct {
 	Input     int    `json:"input"`     // tokens billed
 	Output    int    `json:"output"`
 	PaidTwice Twice  `json:"paid_twice"`
+}
+
+// Items is the bill of the items of all batches.
+type Items struct {
+	Succeeded int `json:"succeeded"` // the only ones that are billed
+	Errored   int `json:"errored"`
+	Canceled  int `json:"canceled"`
+	Expired   int `json:"expired"`
+	Waiting   int `json:"waiting"` // of batches that have not ended
+	Input     int `json:"input"`   // tokens billed
+	Output    int `json:"output"`
+	// PaidTwice are items that succeeded though an equal one, with the same custom
+	// id, had succeeded in another batch.
+	PaidTwice Twice `json:"paid_twice"`
 }
 
 // Twice is what was billed for a call beyond its first billed attempt.

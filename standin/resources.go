@@ -86,7 +86,7 @@ func (a *reply) file(look resource.Look, r result) (result, *request.Refusal) {
 		r.body, refusal = files.Delete(a.q.ID)
 	case request.FileList:
 		list := files.List
-		if a.r.URL.Query().Has("beta") {
+		if strings.Contains(a.r.Header.Get("anthropic-beta"), "files-api-2025-04-14") {
 			list = files.ListBeta
 		}
 		r.body, refusal = list(a.q.Page)
@@ -147,12 +147,21 @@ func (s *state) outcome(item request.Item, at time.Time) resource.Result {
 	if full.Stop == answer.Refusal {
 		usage = answer.Usage{}
 	}
-	return resource.Result{Usage: usage, Message: func() []byte {
-		return bytes.Replace(full.JSON(answer.Messages), []byte(`"service_tier":"standard"`), []byte(`"service_tier":"batch"`), 1)
-	}}
+	full.Batch = true
+	return resource.Result{Usage: usage, Message: func() []byte { return full.JSON(answer.Messages) }}
 }
 
 func errored(s Step) resource.Result {
 	typ, message := s.errorWords(wire.DialectAnthropic)
 	return resource.Result{Kind: resource.Errored, Error: &request.Refusal{Status: s.Status, Type: typ, Code: s.Code, Message: message}}
+}
+
+// items is the bill of the batches.
+func (r *resources) items() Items {
+	c := r.batches.Counts(time.Now())
+	return Items{
+		Succeeded: c.Succeeded, Errored: c.Errored, Canceled: c.Canceled, Expired: c.Expired, Waiting: c.Waiting,
+		Input: c.Usage.Input, Output: c.Usage.Output,
+		PaidTwice: Twice{Attempts: c.BilledAgain, Input: c.UsageAgain.Input, Output: c.UsageAgain.Output},
+	}
 }

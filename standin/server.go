@@ -106,7 +106,7 @@ func (s *Server) Journal() Journal {
 func (s *Server) Ledger() Ledger {
 	all, forgotten := s.journal.copy()
 	l := all.Ledger()
-	l.Forgotten = forgotten
+	l.Forgotten, l.Items = forgotten, s.state.Load().resources.items()
 	return l
 }
 
@@ -125,7 +125,7 @@ func (s *Server) Open() int { return s.journal.openNow() }
 // Billed returns the tokens billed since the start or the last Reset: for every
 // answer, also one that was lost on its way, and for every item of a batch that succeeded.
 func (s *Server) Billed() (input, output int) {
-	b, items := s.journal.billedSoFar(), s.state.Load().resources.batches.Counts(time.Now()).Usage
+	b, items := s.journal.billedSoFar(), s.state.Load().resources.items()
 	return b.Input + items.Input, b.Output + items.Output
 }
 

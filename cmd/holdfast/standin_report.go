@@ -62,7 +62,7 @@ func (o reportOptions) read(ctx context.Context, args []string, s streams) (stan
 		if err != nil {
 			return standin.Report{}, badUsage("", "cannot read the journal: %w", err)
 		}
-		defer file.Close()
+		defer func() { _ = file.Close() }() // it is only read
 		from = file
 	}
 	journal, err := standin.ReadJournal(from)

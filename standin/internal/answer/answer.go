@@ -58,6 +58,7 @@ type Answer struct {
 	Category, Explanation string
 	Usage                 Usage
 	WantUsage             bool // chat completions: the stream ends with a chunk of usage
+	Batch                 bool // it is the answer to an item of a batch
 
 	told told
 }

@@ -23,7 +23,16 @@ func (a *Answer) message(dst []byte) []byte {
 	dst = a.usageHead(dst)
 	dst = number(dst, `,"output_tokens":`, a.Usage.Output)
 	dst = number(dst, `,"output_tokens_details":{"thinking_tokens":`, a.Usage.Thinking)
-	return append(dst, `},"service_tier":"standard","inference_geo":"global"}}`...)
+	return append(a.served(append(dst, '}')), '}')
+}
+
+// served appends how the answer was served, which ends its usage.
+func (a *Answer) served(dst []byte) []byte {
+	tier := "standard"
+	if a.Batch {
+		tier = "batch"
+	}
+	return append(append(append(dst, `,"service_tier":"`...), tier...), `","inference_geo":"global"}`...)
 }
 
 // openMessage appends a message up to its content.
@@ -122,7 +131,7 @@ func (s *stream) messages() {
 	s.buf = a.openMessage(append(s.buf[:0], `{"type":"message_start","message":`...))
 	s.buf = append(s.buf, `],"stop_reason":null,"stop_sequence":null,"stop_details":null,"usage":`...)
 	s.buf = number(a.usageHead(s.buf), `,"output_tokens":`, min(1, a.Usage.Output))
-	s.buf = append(s.buf, `,"service_tier":"standard","inference_geo":"global"}}}`...)
+	s.buf = append(a.served(s.buf), "}}"...)
 	s.send("message_start", Preamble)
 	if a.hidden() {
 		s.runes = 4 * a.Usage.Thinking

@@ -2,6 +2,7 @@ package request
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -216,7 +217,7 @@ func tooLarge(q *Request) *Refusal {
 // readPage reads which part of a list is wanted.
 func readPage(u *url.URL) (Page, *Refusal) {
 	query := u.Query()
-	page := Page{AfterID: query.Get("after_id"), BeforeID: query.Get("before_id")}
+	page := Page{AfterID: cmp.Or(query.Get("after_id"), query.Get("page")), BeforeID: query.Get("before_id")} // files are paged by page
 	text := query.Get("limit")
 	if text == "" {
 		return page, nil
