@@ -86,13 +86,16 @@ func nodeAnthropicWork() []nodeCase {
 
 // batched holds a batch of three to what it must be: early replies said that there is none.
 func batched(early int) func(t *testing.T, saw nodeSaw, s *standin.Server) {
-	return func(t *testing.T, saw nodeSaw, _ *standin.Server) {
+	return func(t *testing.T, saw nodeSaw, s *standin.Server) {
 		t.Helper()
 		if want := map[string]string{"a": "succeeded", "b": "succeeded", "c": "succeeded"}; !maps.Equal(saw.Results, want) || saw.Texts["a"] != answer {
 			t.Errorf("results %v, texts %v", saw.Results, saw.Texts)
 		}
 		if saw.Early != early || saw.Counts["succeeded"] != 3 || saw.Counts["processing"] != 0 || !slices.Equal(saw.IDs, []string{saw.Model}) {
 			t.Errorf("%d early replies, want %d; counts %v, batches %v", saw.Early, early, saw.Counts, saw.IDs)
+		}
+		if in, out := s.Billed(); in == 0 || out%3 != 0 || out == 0 {
+			t.Errorf("billed %d and %d for three equal answers", in, out)
 		}
 	}
 }

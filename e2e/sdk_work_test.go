@@ -185,7 +185,7 @@ func batchOf(ids ...string) anthropic.MessageBatchNewParams {
 }
 
 func TestBatchesOfTheAnthropicSDK(t *testing.T) {
-	onStandin(t, standin.Plan{}, func(t *testing.T, _ *standin.Server, client *http.Client, url string) {
+	onStandin(t, standin.Plan{}, func(t *testing.T, s *standin.Server, client *http.Client, url string) {
 		c := anthropicClient(client, url, option.WithMaxRetries(0))
 		got, err := c.Messages.Batches.New(t.Context(), batchOf("a", "b", "c"))
 		batch := must(t, got, err)
@@ -196,10 +196,12 @@ func TestBatchesOfTheAnthropicSDK(t *testing.T) {
 			got, err := c.Messages.Batches.Get(t.Context(), batch.ID, anthropic.MessageBatchGetParams{})
 			batch = must(t, got, err)
 		}
-		results := map[string]string{}
+		results, usage := map[string]string{}, [2]int64{}
 		lines := c.Messages.Batches.ResultsStreaming(t.Context(), batch.ID, anthropic.MessageBatchResultsParams{})
 		for lines.Next() {
-			results[lines.Current().CustomID] = lines.Current().Result.Message.Content[0].Text
+			m := lines.Current().Result.Message
+			results[lines.Current().CustomID] = m.Content[0].Text
+			usage[0], usage[1] = usage[0]+m.Usage.InputTokens, usage[1]+m.Usage.OutputTokens
 		}
 		if want := map[string]string{"a": answer, "b": answer, "c": answer}; lines.Err() != nil || !maps.Equal(results, want) || batch.RequestCounts.Succeeded != 3 {
 			t.Errorf("results %v, error %v, counts %+v", results, lines.Err(), batch.RequestCounts)
@@ -207,6 +209,9 @@ func TestBatchesOfTheAnthropicSDK(t *testing.T) {
 		gone, err := c.Messages.Batches.Delete(t.Context(), batch.ID, anthropic.MessageBatchDeleteParams{})
 		if must(t, gone, err).Type != "message_batch_deleted" {
 			t.Errorf("deleted %s", gone.RawJSON())
+		}
+		if in, out := s.Billed(); out == 0 || usage != [2]int64{int64(in), int64(out)} {
+			t.Errorf("billed %d and %d, the results say %v", in, out, usage)
 		}
 	})
 }
