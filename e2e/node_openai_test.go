@@ -57,15 +57,16 @@ func nodeOpenAIErrors() []nodeCase {
 		{409, "ConflictError", "invalid_request_error", 3},
 		{413, "APIError", "invalid_request_error", 1},
 		{422, "UnprocessableEntityError", "invalid_request_error", 1},
-		{429, "RateLimitError", "rate_limit_exceeded", 3},
+		{429, "RateLimitError", "requests", 3},
 		{500, "InternalServerError", "server_error", 3},
-		{503, "InternalServerError", "server_is_overloaded", 3},
+		{503, "InternalServerError", "server_error", 3},
 	} {
 		c := nodeCase{name: statusName(row.status), plan: always(standin.Step{Kind: standin.HTTP, Status: row.status}), ask: nodeAsk{Call: "chat"},
 			want: failed(row.class, row.status, row.typ), attempts: row.attempts}
 		if row.attempts == 3 {
 			c.gaps = ownBackoff
 		}
+		c.want.Code = map[int]string{429: "rate_limit_exceeded", 503: "server_is_overloaded"}[row.status]
 		cases = append(cases, c)
 	}
 	quota := failed("RateLimitError", 429, "insufficient_quota")
@@ -128,7 +129,7 @@ func nodeOpenAIBroken() []nodeCase {
 		{name: "no byte within the timeout", ask: nodeAsk{Call: "chat", TimeoutMS: 1500}, plan: always(standin.Step{Kind: standin.Timeout}), want: nodeSaw{Class: "APIConnectionTimeoutError"}, attempts: 3, closed: standin.Client,
 			gaps: behindTimeout},
 		{name: "error in the stream", ask: nodeAsk{Call: "chat_events"}, plan: steps(standin.Step{Kind: standin.Error, Status: 500, After: 2}), want: nodeSaw{Class: "APIError", Type: "server_error", Text: "This is "}, attempts: 1},
-		{name: "error first", ask: nodeAsk{Call: "chat_events"}, plan: steps(standin.Step{Kind: standin.Error, Status: 429, At: standin.First}), want: nodeSaw{Class: "APIError", Type: "rate_limit_exceeded"}, attempts: 1},
+		{name: "error first", ask: nodeAsk{Call: "chat_events"}, plan: steps(standin.Step{Kind: standin.Error, Status: 429, At: standin.First}), want: nodeSaw{Class: "APIError", Type: "requests", Code: "rate_limit_exceeded"}, attempts: 1},
 		{name: "cut clean, raw", ask: nodeAsk{Call: "chat_events"}, plan: cut(standin.Clean), want: nodeSaw{OK: true, Text: "This is "}, attempts: 1, closed: standin.Peer},
 		{name: "cut clean, helper", ask: nodeAsk{Call: "chat_final"}, plan: cut(standin.Clean), want: nodeSaw{Class: "OpenAIError"}, attempts: 1, closed: standin.Peer},
 		{name: "cut inside a chunk", ask: nodeAsk{Call: "chat_events"}, plan: cut(standin.Chunk), want: nodeSaw{Class: "TypeError", Text: "This is "}, attempts: 1, closed: standin.Peer},

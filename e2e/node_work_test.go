@@ -182,7 +182,7 @@ func nodeOpenAIWork() []nodeCase {
 		{name: "response tools", ask: nodeAsk{Call: "response_tools"}, want: whole, check: twoRounds(2, "")},
 		{name: "response tools in streams", ask: nodeAsk{Call: "response_tools", Stream: true}, want: whole, check: twoRounds(2, "")},
 		{name: "response out of tokens", ask: nodeAsk{Call: "response"}, plan: steps(standin.Step{Kind: standin.Truncation}), want: nodeSaw{OK: true, Text: "This is the stand-in speaking: the call ", StopReason: "max_output_tokens"}, attempts: 1},
-		{name: "response failed in the stream", ask: nodeAsk{Call: "response_events"}, plan: steps(standin.Step{Kind: standin.Error, Status: 503, After: 2}), want: nodeSaw{Class: "APIError", Type: "server_is_overloaded", Text: "This is ", StopReason: "in_progress"}, attempts: 1},
+		{name: "response failed in the stream", ask: nodeAsk{Call: "response_events"}, plan: steps(standin.Step{Kind: standin.Error, Status: 503, After: 2}), want: nodeSaw{Class: "APIError", Type: "server_error", Code: "server_is_overloaded", Text: "This is ", StopReason: "in_progress"}, attempts: 1},
 		{name: "response cut clean", ask: nodeAsk{Call: "response_events"}, plan: steps(standin.Step{Kind: standin.Cut, After: 2}), want: nodeSaw{OK: true, Text: "This is ", StopReason: "in_progress"}, attempts: 1, closed: standin.Peer},
 		{name: "models", ask: nodeAsk{Call: "models"}, want: nodeSaw{OK: true}, attempts: 1},
 		{name: "gzip", ask: nodeAsk{Call: "chat_events"}, plan: steps(standin.Step{Gzip: true}), want: stopped(answer), attempts: 1},

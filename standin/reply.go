@@ -115,21 +115,32 @@ func (a *reply) errorBody() []byte {
 	if dialect == wire.DialectUnknown {
 		dialect = wire.DialectAnthropic
 	}
-	a.entry.code(a.step.Code)
-	typ, message := a.step.errorWords(dialect)
-	return wire.ErrorBody(dialect, typ, a.step.Code, message, a.requestID)
+	typ, code, message := a.step.errorWords(dialect)
+	a.entry.code(code)
+	return wire.ErrorBody(dialect, typ, code, message, a.requestID)
 }
 
 // inError is the error of the step as an event inside a stream.
 func (a *reply) inError(sequence int) answer.Event {
-	a.entry.code(a.step.Code)
-	typ, message := a.step.errorWords(a.dialect)
-	return answer.InError(shapeOf(a.q.Endpoint), typ, a.step.Code, message, a.requestID, sequence)
+	typ, code, message := a.step.errorWords(a.dialect)
+	a.entry.code(code)
+	return answer.InError(shapeOf(a.q.Endpoint), typ, code, message, a.requestID, sequence)
 }
 
-// errorWords are error.type and error.message of an error with the step's status.
-func (s Step) errorWords(dialect wire.Dialect) (typ, message string) {
-	return cmp.Or(s.Type, wire.ErrorType(dialect, s.Status)), cmp.Or(s.Message, messageOf(s.Status))
+// errorWords are error.type, code and error.message of an error with the step's status.
+func (s Step) errorWords(dialect wire.Dialect) (typ, code, message string) {
+	typ, code, message = s.Type, s.Code, cmp.Or(s.Message, messageOf(s.Status))
+	if words, ok := openAIWords[s.Status]; ok && dialect == wire.DialectOpenAI && typ == "" && code == "" {
+		return words.typ, words.code, message
+	}
+	return cmp.Or(typ, wire.ErrorType(dialect, s.Status)), code, message
+}
+
+// openAIWords are the errors of the OpenAI API that have both a type and a code.
+var openAIWords = map[int]struct{ typ, code string }{
+	http.StatusTooManyRequests:    {"requests", "rate_limit_exceeded"},
+	http.StatusServiceUnavailable: {"server_error", "server_is_overloaded"},
+	529:                           {"server_error", "server_is_overloaded"},
 }
 
 func messageOf(status int) string {

@@ -99,10 +99,10 @@ func (a *reply) file(look resource.Look, r result) (result, *request.Refusal) {
 // refusal is the result of a request that finds the state in its way.
 func (a *reply) refusal(r *request.Refusal) result {
 	a.entry.code(r.Code)
-	typ, message := Step{Status: r.Status, Type: r.Type, Message: r.Message}.errorWords(a.dialect)
+	typ, code, message := Step{Status: r.Status, Type: r.Type, Code: r.Code, Message: r.Message}.errorWords(a.dialect)
 	return result{
 		status: r.Status, contentType: "application/json",
-		body: wire.ErrorBody(a.dialect, typ, r.Code, message, a.requestID),
+		body: wire.ErrorBody(a.dialect, typ, code, message, a.requestID),
 	}
 }
 
@@ -152,8 +152,8 @@ func (s *state) outcome(item request.Item, at time.Time) resource.Result {
 }
 
 func errored(s Step) resource.Result {
-	typ, message := s.errorWords(wire.DialectAnthropic)
-	return resource.Result{Kind: resource.Errored, Error: &request.Refusal{Status: s.Status, Type: typ, Code: s.Code, Message: message}}
+	typ, code, message := s.errorWords(wire.DialectAnthropic)
+	return resource.Result{Kind: resource.Errored, Error: &request.Refusal{Status: s.Status, Type: typ, Code: code, Message: message}}
 }
 
 // items is the bill of the batches.

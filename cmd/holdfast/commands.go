@@ -38,6 +38,25 @@ Exit codes: 0 done, 1 the job failed, 2 bad usage or input,
 	return root
 }
 
+// refuseUnknownTopics makes mistakes of what cobra answers with help and exit code 0: an unknown topic of help, and an
+// unknown shell of completion. cobra makes the two commands for the streams that root has by then.
+func refuseUnknownTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Args = func(_ *cobra.Command, topic []string) error {
+				found, rest, _ := root.Find(topic) // what it has not found is in rest
+				return knownCommand(found, rest)
+			}
+		case "completion":
+			cmd.Args = knownCommand
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
+}
+
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

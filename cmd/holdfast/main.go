@@ -30,6 +30,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
+	refuseUnknownTopics(root)
 	started := false
 	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
 	return report(ctx, s.err, root.ExecuteContext(ctx), started)
