@@ -33,6 +33,7 @@ Exit codes: 0 done, 1 the job failed, 2 bad usage or input,
 		newAskCommand(),
 		newStandinCommand(),
 		newDrillCommand(),
+		newExplainCommand(),
 		newVersionCommand(),
 	)
 	return root

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -73,6 +74,13 @@ func (p *policyFlags) policy() (holdfast.Policy, error) {
 
 func (p *policyFlags) configured() (holdfast.Policy, error) {
 	tutorial := tutorialPolicy()
+	for _, override := range p.overrides {
+		for _, key := range []string{"breaker.", "pace.", "policy.retry_budget."} {
+			if strings.HasPrefix(override, key) {
+				return tutorial, badUsage("breaker, pace and retry budget learn from many calls; holdfast drill plays those", "--set %s means nothing to a single call", override)
+			}
+		}
+	}
 	file := &config.File{Call: config.Call{
 		Attempts: tutorial.Attempts, MaxServerWait: tutorial.MaxServerWait,
 		Backoff: config.Backoff{Base: tutorial.Backoff.Base, Cap: tutorial.Backoff.Cap, ServerWait: config.ServerWait(tutorial.ServerWait)},

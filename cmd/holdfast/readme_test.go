@@ -83,11 +83,11 @@ func (w *watched) String() string {
 	return w.all.String()
 }
 
-var words = regexp.MustCompile(`"[^"]*"|\S+`)
+var words = regexp.MustCompile(`"[^"]*"|'[^']*'|\S+`)
 
 func split(line string) (args []string) {
 	for _, word := range words.FindAllString(line, -1) {
-		args = append(args, strings.Trim(word, `"`))
+		args = append(args, strings.Trim(word, `"'`))
 	}
 	return args
 }

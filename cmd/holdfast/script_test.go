@@ -132,7 +132,7 @@ func await(ts *testscript.TestScript, otherwise string, ready func() bool) {
 func TestHelp(t *testing.T) {
 	for _, line := range []string{
 		"", "ask", "completion", "completion bash", "completion zsh", "completion fish", "completion powershell",
-		"demo", "drill", "standin", "standin record", "version",
+		"demo", "drill", "explain", "standin", "standin record", "version",
 	} {
 		t.Run("holdfast "+line, func(t *testing.T) {
 			out, words, code := runLine(t, strings.Fields(line+" --help")...)
