@@ -32,7 +32,7 @@ const (
 func (a *reply) failAsTold() {
 	h := a.w.Header()
 	if a.step.RetryAfter != "" {
-		h.Set("retry-after", retryAfter(a.step.RetryAfter))
+		h.Set("retry-after", retryAfter(a.step.RetryAfter, a.server.now()))
 	}
 	contentType, body := a.errorForm()
 	if a.step.ContentType != "" {

@@ -79,7 +79,7 @@ func (g *gate) Close() error {
 func (g *gate) keep() {
 	for {
 		state := g.server.state.Load()
-		kind, next := state.script.connections(time.Since(state.origin))
+		kind, next := state.script.connections(g.server.now().Sub(state.origin))
 		if !g.set(kind) {
 			next = reopening
 		}

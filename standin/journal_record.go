@@ -25,6 +25,7 @@ type tokens struct{ Input, Output int }
 // arrives: what happens later is the entry's own affair, so that thousands of
 // streams do not wait for each other.
 type journal struct {
+	now  func() time.Time
 	open atomic.Int64
 
 	mu   sync.Mutex
@@ -40,7 +41,12 @@ type period struct {
 	input, output atomic.Int64
 }
 
-func newJournal() *journal { return &journal{time: &period{origin: time.Now()}} }
+func newJournal() *journal { return newJournalBy(time.Now) }
+
+// newJournalBy returns a journal that goes by a clock.
+func newJournalBy(now func() time.Time) *journal {
+	return &journal{now: now, time: &period{origin: now()}}
+}
 
 // arrive opens an entry.
 func (j *journal) arrive(r *http.Request) *entry {
@@ -52,7 +58,7 @@ func (j *journal) arrive(r *http.Request) *entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	e.period = j.time
-	e.rec.arrived = time.Since(e.period.origin) // under the lock, so that the order of numbers is that of time
+	e.rec.arrived = e.now() // under the lock, so that the order of numbers is that of time
 	e.period.arrived++
 	e.rec.number = e.period.arrived
 	if len(j.ring) < journalSize {
@@ -111,7 +117,7 @@ func (j *journal) billedSoFar() tokens {
 func (j *journal) reset() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.ring, j.time = nil, &period{origin: time.Now()}
+	j.ring, j.time = nil, &period{origin: j.now()}
 }
 
 // never is the moment of what has not happened.
@@ -193,7 +199,7 @@ func (e *entry) update(change func()) {
 // number is set before anybody else knows of the entry.
 func (e *entry) number() int { return e.rec.number }
 
-func (e *entry) now() time.Duration { return time.Since(e.period.origin) }
+func (e *entry) now() time.Duration { return e.journal.now().Sub(e.period.origin) }
 
 func (e *entry) read(body []byte) {
 	sum := sha256.Sum256(body)
@@ -224,11 +230,11 @@ func (e *entry) rule(name string) {
 
 // askedWait is what retry-after-ms or retry-after ask for. The reset times of
 // buckets tell what is left; they ask for nothing.
-func askedWait(h http.Header) time.Duration {
+func askedWait(h http.Header, now time.Time) time.Duration {
 	if h["Retry-After-Ms"] == nil && h["Retry-After"] == nil {
 		return 0 // so it is on most replies
 	}
-	wait, from := wire.Wait(h, nil, time.Now())
+	wait, from := wire.Wait(h, nil, now)
 	if from != "retry-after-ms" && from != "retry-after" {
 		return 0
 	}
@@ -237,7 +243,7 @@ func askedWait(h http.Header) time.Duration {
 
 // headers records that the headers of the reply were sent, and what they ask for.
 func (e *entry) headers(status int, h http.Header) {
-	wait := askedWait(h)
+	wait := askedWait(h, e.journal.now())
 	e.update(func() {
 		e.rec.status, e.rec.wait, e.rec.headersAt = status, wait, e.now()
 		switch advice := Advice(h.Get("x-should-retry")); advice {

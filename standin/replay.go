@@ -36,7 +36,7 @@ func (a *reply) replay() {
 	if a.fault.meet != nil || a.fault.whole != nil || a.step.reframes() {
 		if p, ok := a.recorded.PlayEvents(a.speed()); ok {
 			a.wait(p.Before)
-			a.stream(taped(p))
+			a.stream(taped(p, a.server.now()))
 			a.endAs(p)
 			return
 		}
@@ -51,7 +51,7 @@ func (a *reply) replay() {
 	if a.fault.whole != nil && a.fault.whole(a, a.recorded.Reply()) {
 		return
 	}
-	maps.Copy(a.w.Header(), p.HeaderAt(time.Now()))
+	maps.Copy(a.w.Header(), p.HeaderAt(a.server.now()))
 	a.w.WriteHeader(p.Status)
 	a.entry.headers(p.Status, a.w.Header())
 	a.bill(tokens{p.Tokens.Input, p.Tokens.Output})
@@ -81,7 +81,7 @@ func (s Step) reframes() bool {
 }
 
 // taped is a recorded stream as the result of work.
-func taped(p tape.Playback) result {
+func taped(p tape.Playback, now time.Time) result {
 	contents := 0
 	for _, e := range p.Events {
 		if e.Part == tape.Content {
@@ -89,7 +89,7 @@ func taped(p tape.Playback) result {
 		}
 	}
 	return result{
-		status: p.Status, contentType: p.Header.Get("content-type"), header: p.HeaderAt(time.Now()),
+		status: p.Status, contentType: p.Header.Get("content-type"), header: p.HeaderAt(now),
 		usage: tokens{p.Tokens.Input, p.Tokens.Output}, events: tapedEvents(p, contents),
 	}
 }

@@ -62,7 +62,7 @@ func (a *reply) loseWork() { a.bill(a.work().usage) }
 // bill says what the reply has cost so far, to the journal and to the rate limits.
 func (a *reply) bill(t tokens) {
 	a.entry.bill(t)
-	a.ticket.settle(time.Now(), t.Input, t.Output)
+	a.ticket.settle(a.server.now(), t.Input, t.Output)
 }
 
 // whole gives the result as one body, or what the fault makes of it.
@@ -154,10 +154,10 @@ func messageOf(status int) string {
 }
 
 // retryAfter turns "now+3s" and "now-3s" into an HTTP date; all else stays as it is.
-func retryAfter(value string) string {
+func retryAfter(value string, now time.Time) string {
 	offset, relative := strings.CutPrefix(value, "now")
 	if d, err := time.ParseDuration(offset); relative && err == nil {
-		return time.Now().Add(d).UTC().Format(http.TimeFormat)
+		return now.Add(d).UTC().Format(http.TimeFormat)
 	}
 	return value
 }
@@ -257,6 +257,10 @@ func (a *reply) wait(d time.Duration) {
 // pause lets d pass; 0 means until the client leaves. Into a stream it sends
 // the pings of the step meanwhile.
 func (a *reply) pause(d time.Duration, out *stream) {
+	if v, rehearsed := a.w.(*stage); rehearsed {
+		v.pause(a, d, out)
+		return
+	}
 	var over, ping <-chan time.Time
 	if d > 0 {
 		timer := time.NewTimer(d)

@@ -36,7 +36,7 @@ func newResources(s *state) *resources {
 
 // resource does the work of an endpoint behind which no model answers.
 func (a *reply) resource() result {
-	all, look := a.state.resources, resource.Look{At: time.Now(), Base: a.base()}
+	all, look := a.state.resources, resource.Look{At: a.server.now(), Base: a.base()}
 	r := result{status: http.StatusOK, contentType: "application/json"}
 	var refusal *request.Refusal
 	switch a.q.Endpoint {
@@ -157,8 +157,8 @@ func errored(s Step) resource.Result {
 }
 
 // items is the bill of the batches.
-func (r *resources) items() Items {
-	c := r.batches.Counts(time.Now())
+func (r *resources) items(now time.Time) Items {
+	c := r.batches.Counts(now)
 	return Items{
 		Succeeded: c.Succeeded, Errored: c.Errored, Canceled: c.Canceled, Expired: c.Expired, Waiting: c.Waiting,
 		Input: c.Usage.Input, Output: c.Usage.Output,

@@ -23,6 +23,7 @@ const organization = "org_standin"
 // Resets and cuts end the handler with http.ErrAbortHandler, which net/http
 // expects; whoever calls ServeHTTP without a server has to expect it too.
 type Server struct {
+	now     func() time.Time // its clock; a rehearsal has one of its own
 	journal *journal
 	state   atomic.Pointer[state]
 
@@ -41,11 +42,10 @@ type state struct {
 	deck      *tape.Deck // nil: without a tape
 }
 
-func newState(plan Plan) *state {
+func newState(plan Plan, now time.Time) *state {
 	if plan.BadKeys == nil {
 		plan.BadKeys = []string{"bad"}
 	}
-	now := time.Now()
 	s := &state{plan: plan, origin: now, replaced: make(chan struct{}), script: newScript(plan), throttle: newThrottle(now)}
 	s.resources = newResources(s)
 	if plan.Tape != nil {
@@ -58,11 +58,16 @@ func newState(plan Plan) *state {
 // mistake, so a plan that comes from outside is to be validated first; those of
 // ParsePlan are.
 func New(plan Plan) *Server {
-	s := &Server{journal: newJournal(), closed: make(chan struct{})}
+	s := newServer(time.Now)
 	if err := s.SetPlan(plan); err != nil {
 		panic(err)
 	}
 	return s
+}
+
+// newServer returns a server without a plan.
+func newServer(now func() time.Time) *Server {
+	return &Server{now: now, journal: newJournalBy(now), closed: make(chan struct{})}
 }
 
 // Plan returns the plan in force.
@@ -87,7 +92,7 @@ func (s *Server) Close() { s.closeOnce.Do(func() { close(s.closed) }) }
 func (s *Server) Reset() { s.begin(s.state.Load().plan) }
 
 func (s *Server) begin(plan Plan) {
-	before := s.state.Swap(newState(plan))
+	before := s.state.Swap(newState(plan, s.now()))
 	s.journal.reset()
 	if before != nil {
 		close(before.replaced)
@@ -106,7 +111,7 @@ func (s *Server) Journal() Journal {
 func (s *Server) Ledger() Ledger {
 	all, forgotten := s.journal.copy()
 	l := all.Ledger()
-	l.Forgotten, l.Items = forgotten, s.state.Load().resources.items()
+	l.Forgotten, l.Items = forgotten, s.state.Load().resources.items(s.now())
 	return l
 }
 
@@ -117,7 +122,7 @@ func (s *Server) Report() Report {
 
 // LimitsUsed returns how much of the rate limits was used, for each key and model
 // group. Without limits there is nothing.
-func (s *Server) LimitsUsed() []LimitUse { return s.state.Load().throttle.use(time.Now()) }
+func (s *Server) LimitsUsed() []LimitUse { return s.state.Load().throttle.use(s.now()) }
 
 // Open returns the number of requests being answered now.
 func (s *Server) Open() int { return s.journal.openNow() }
@@ -125,7 +130,7 @@ func (s *Server) Open() int { return s.journal.openNow() }
 // Billed returns the tokens billed since the start or the last Reset: for every
 // answer, also one that was lost on its way, and for every item of a batch that succeeded.
 func (s *Server) Billed() (input, output int) {
-	b, items := s.journal.billedSoFar(), s.state.Load().resources.items()
+	b, items := s.journal.billedSoFar(), s.state.Load().resources.items(s.now())
 	return b.Input + items.Input, b.Output + items.Output
 }
 
@@ -175,7 +180,7 @@ func (a *reply) accept() *request.Refusal {
 
 // admit takes what the request needs of the rate limits, or returns why it cannot.
 func (a *reply) admit() *denial {
-	now := time.Now()
+	now := a.server.now()
 	claim := claim{key: a.q.Key, model: a.q.Model, dialect: a.q.Dialect, pool: poolOther, input: a.q.Input, maxTokens: a.q.MaxTokens}
 	switch a.q.Endpoint {
 	case request.Messages, request.ChatCompletions, request.Responses:
@@ -198,7 +203,7 @@ func (a *reply) deny(d *denial) {
 // decide asks the plan what the request gets.
 func (a *reply) decide() {
 	d := a.state.script.decide(facts{
-		now: time.Since(a.state.origin), path: a.q.Path, model: a.q.Model, header: a.r.Header, prompt: a.q.Prompt,
+		now: a.server.now().Sub(a.state.origin), path: a.q.Path, model: a.q.Model, header: a.r.Header, prompt: a.q.Prompt,
 		customID: a.q.CustomID, sdkRetry: sdkRetry(a.r.Header), stream: a.q.Stream, digest: string(a.entry.rec.digest[:]),
 	})
 	if d.step.RequestID != "" {
