@@ -79,20 +79,25 @@ func (g *gate) Close() error {
 func (g *gate) keep() {
 	for {
 		state := g.server.state.Load()
-		kind, next := state.script.connections(g.server.now().Sub(state.origin))
-		if !g.set(kind) {
-			next = reopening
+		now := g.server.now().Sub(state.origin)
+		kind, until := state.script.connections(now)
+		left := until // never
+		if until != never {
+			left = until - now
 		}
-		if !g.sleep(next, state.replaced) {
+		if !g.set(kind) {
+			left = reopening
+		}
+		if !g.sleep(left, state.replaced) {
 			return
 		}
 	}
 }
 
-// sleep waits for a time, 0 for ever, or until the plan is replaced, and reports false once the gate is closed.
+// sleep waits for a time, never for ever, or until the plan is replaced, and reports false once the gate is closed.
 func (g *gate) sleep(d time.Duration, replaced <-chan struct{}) bool {
 	var over <-chan time.Time
-	if d > 0 {
+	if d != never {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		over = timer.C

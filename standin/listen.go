@@ -27,10 +27,15 @@ func (s *Server) Start(addr string) (url string, stop func() error, err error) {
 			s.ServeHTTP(w, r)
 		}),
 		ReadHeaderTimeout: 10 * time.Second,
-		ConnState: func(_ net.Conn, to http.ConnState) {
+		ConnState: func(conn net.Conn, to http.ConnState) {
 			switch to {
 			case http.StateNew: // comes from the accept loop, so stop cannot miss it
 				running.Add(1)
+				select {
+				case <-door.stop: // accepted while stop closed all the others
+					_ = conn.Close() // nobody has spoken on it
+				default:
+				}
 			case http.StateClosed, http.StateHijacked:
 				running.Done()
 			}
