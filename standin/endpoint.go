@@ -21,7 +21,18 @@ type result struct {
 	shape  answer.Shape
 
 	events iter.Seq[timed] // of a stream
-	header http.Header     // further headers of a stream
+	header http.Header     // further headers
+}
+
+// gathered returns the result with its lines as one body.
+func (r result) gathered() result {
+	if r.lines != nil {
+		for line := range r.lines {
+			r.body = append(r.body, line...)
+		}
+		r.lines = nil
+	}
+	return r
 }
 
 // timed is an event and the time before it.
@@ -35,14 +46,18 @@ func (a *reply) work() result {
 	if a.recorded != nil {
 		return a.workOnTape()
 	}
-	switch a.q.Endpoint {
-	case request.Messages, request.ChatCompletions, request.Responses:
+	switch {
+	case a.generates():
 		return a.generate()
-	case request.CountTokens:
+	case a.q.Endpoint == request.CountTokens:
 		return result{status: http.StatusOK, contentType: "application/json", body: answer.CountTokens(a.q)}
-	default:
-		return a.resource()
 	}
+	return a.resource()
+}
+
+// generates reports whether a model answers.
+func (a *reply) generates() bool {
+	return a.q.Endpoint == request.Messages || a.q.Endpoint == request.ChatCompletions || a.q.Endpoint == request.Responses
 }
 
 // shapeOf is the form of the answers of an endpoint.
@@ -81,11 +96,11 @@ func (a *reply) paced(events iter.Seq[answer.Event]) iter.Seq[timed] {
 		for e := range events {
 			next := timed{Event: e}
 			switch {
-			case e.Part != answer.Content:
-			case begun:
-				next.wait = a.tokens.next()
-			default:
+			case e.Part == answer.Preamble:
+			case !begun: // also of an answer without content, which takes as long to come
 				begun, next.wait = true, a.first
+			case e.Part == answer.Content:
+				next.wait = a.tokens.next()
 			}
 			if !yield(next) {
 				return

@@ -27,9 +27,9 @@ type fault struct {
 	shape func(s Step, o *answer.Options)
 	// instead plays in place of the answer. nil: the answer is given.
 	instead func(a *reply)
-	// whole spoils the body of an answer that is not a stream, and reports
+	// whole spoils a reply that is not a stream, whose body is whole, and reports
 	// whether it has given the reply. nil: the body is sent as it is.
-	whole func(a *reply, body []byte) bool
+	whole func(a *reply, r result) bool
 	// meet happens in a stream at the place that the step names, before the
 	// event next, and reports whether the stream goes on.
 	meet func(a *reply, out *stream, next answer.Event) bool

@@ -1,7 +1,6 @@
 package standin
 
 import (
-	"net/http"
 	"slices"
 
 	"holdfast/internal/sse"
@@ -24,7 +23,8 @@ of an answer that is not a stream, all.`,
 			o.Rune = s.After + 1
 		}
 	},
-	whole: func(a *reply, body []byte) bool {
+	whole: func(a *reply, r result) bool {
+		body := a.coded(r.body)
 		sent := body[:len(body)/2]
 		if a.step.At == First {
 			sent = nil
@@ -33,7 +33,7 @@ of an answer that is not a stream, all.`,
 		if a.step.How == Clean {
 			length = -1 // a wrong length would show that something is missing
 		}
-		a.start(http.StatusOK, "application/json", length)
+		a.start(r.status, r.contentType, length)
 		a.write(sent)
 		a.end(a.step.How)
 		return true

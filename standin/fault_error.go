@@ -16,7 +16,7 @@ it would have had: first (before any event), preamble (before the first content)
 terminal event. An answer that is not a stream is a 200 with the error as its body. What was sent before is billed.`,
 		Fields: slices.Concat([]string{"status"}, errorFields, placed, framed),
 	},
-	whole: func(a *reply, _ []byte) bool {
+	whole: func(a *reply, _ result) bool {
 		a.send(http.StatusOK, "application/json", a.errorBody())
 		return true
 	},

@@ -38,11 +38,10 @@ func (a *reply) failAsTold() {
 	if a.step.ContentType != "" {
 		contentType = a.step.ContentType
 	}
-	length := len(body)
 	if a.step.Form == FormTruncated {
-		body = body[:length/2]
-		a.start(a.step.Status, contentType, length)
-		a.write(body)
+		body = a.coded(body)
+		a.start(a.step.Status, contentType, len(body))
+		a.write(body[:len(body)/2])
 		a.abort(Peer)
 	}
 	a.send(a.step.Status, contentType, body)

@@ -1,7 +1,7 @@
 package standin
 
 import (
-	"net/http"
+	"bytes"
 	"slices"
 
 	"holdfast/standin/internal/answer"
@@ -15,8 +15,9 @@ var malformedFault = &fault{
 nothing were wrong. An answer that is not a stream is JSON without its last byte. The answer is billed.`,
 		Fields: slices.Concat(placed, framed),
 	},
-	whole: func(a *reply, body []byte) bool {
-		a.send(http.StatusOK, "application/json", body[:len(body)-1])
+	whole: func(a *reply, r result) bool {
+		body := bytes.TrimSuffix(r.body, []byte("\n"))
+		a.send(r.status, r.contentType, body[:max(0, len(body)-1)])
 		return true
 	},
 	meet: func(_ *reply, out *stream, next answer.Event) bool {

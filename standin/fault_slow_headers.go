@@ -2,6 +2,7 @@ package standin
 
 import (
 	"bytes"
+	"maps"
 	"time"
 )
 
@@ -18,14 +19,19 @@ with a timer for the first byte only is held up for long. Over HTTP/2, where hea
 		if gap == 0 {
 			gap = time.Second
 		}
-		result := a.work()
+		result := a.work().gathered()
 		a.bill(result.usage)
+		if result.status == 0 { // on a tape, of a connection that broke
+			a.replay()
+			return
+		}
 		a.trickle(result, gap)
 	},
 }
 
 // trickle writes the head of the reply by hand, a line at a time, and then the body.
 func (a *reply) trickle(result result, gap time.Duration) {
+	maps.Copy(a.w.Header(), result.header)
 	a.headers(result.contentType, len(result.body))
 	head := a.head(result.status)
 	conn, _, err := a.rc.Hijack()

@@ -15,7 +15,7 @@ completes, or until the client leaves. With ping it sends ping events meanwhile,
 progress. An answer that is not a stream waits before its headers. What was made before is billed.`,
 		Fields: slices.Concat([]string{"for"}, placed, framed),
 	},
-	whole: func(a *reply, _ []byte) bool {
+	whole: func(a *reply, _ result) bool {
 		a.stall(nil)
 		return false
 	},

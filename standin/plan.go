@@ -31,7 +31,8 @@ type Plan struct {
 	// Batches say how message batches go.
 	Batches Batches `yaml:"batches"`
 	// Tape answers requests with what was recorded, and the steps lie over it: ok
-	// plays the recording, any other step its fault. A request that is not on the
+	// plays the recording, any other step its fault. One that shapes an answer,
+	// such as refusal, has one made in place of the recording. A request that is not on the
 	// tape gets a 404. nil: answers are made. A document cannot name one.
 	Tape *Tape `yaml:"-"`
 	// Reply is the text of every answer. Default: a short sentence.

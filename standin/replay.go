@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"time"
 
 	"holdfast/standin/internal/answer"
 	"holdfast/standin/internal/request"
@@ -31,27 +30,32 @@ func (a *reply) find(refusal *request.Refusal) *request.Refusal {
 // speed is how fast the tape is played.
 func (a *reply) speed() float64 { return a.state.plan.Tape.Speed }
 
-// replay gives the recorded reply, byte for byte, unless the step changes a stream.
+// replay gives the recorded reply, byte for byte, unless the step changes it.
 func (a *reply) replay() {
 	if a.fault.meet != nil || a.fault.whole != nil || a.step.reframes() {
 		if p, ok := a.recorded.PlayEvents(a.speed()); ok {
 			a.wait(p.Before)
-			a.stream(taped(p, a.server.now()))
+			a.stream(a.taped(p))
 			a.endAs(p)
 			return
 		}
 	}
 	p := a.recorded.Play(a.speed())
-	a.wait(p.Before)
+	a.wait(cmp.Or(a.step.FirstToken, p.Before))
 	if p.Status == 0 {
 		p.After = 0
 		a.endAs(p)
 		return
 	}
-	if a.fault.whole != nil && a.fault.whole(a, a.recorded.Reply()) {
+	if p.End == tape.Complete && (a.fault.whole != nil || a.compressed()) {
+		a.whole(a.workOnTape())
 		return
 	}
 	maps.Copy(a.w.Header(), p.HeaderAt(a.server.now()))
+	if a.step.RequestID != "" {
+		a.nameHeaders()
+	}
+	a.ownHeaders()
 	a.w.WriteHeader(p.Status)
 	a.entry.headers(p.Status, a.w.Header())
 	a.bill(tokens{p.Tokens.Input, p.Tokens.Output})
@@ -60,6 +64,18 @@ func (a *reply) replay() {
 		a.write(piece.Data)
 	}
 	a.endAs(p)
+}
+
+// fromTape settles what of the recording the reply is: of a fault that shapes an answer nothing, for a recording has
+// its shape, and of one that comes instead not even the request id.
+func (a *reply) fromTape() {
+	switch {
+	case a.recorded == nil || a.fault.instead != nil:
+	case a.fault.shape != nil && a.fault.meet == nil && a.generates():
+		a.recorded = nil
+	case a.step.RequestID == "":
+		a.requestID = cmp.Or(a.recorded.Header.Get("request-id"), a.recorded.Header.Get("x-request-id"), a.requestID)
+	}
 }
 
 // endAs ends the reply as the recorded one has ended. Where the client had left, nobody knows what would have come.
@@ -81,7 +97,7 @@ func (s Step) reframes() bool {
 }
 
 // taped is a recorded stream as the result of work.
-func taped(p tape.Playback, now time.Time) result {
+func (a *reply) taped(p tape.Playback) result {
 	contents := 0
 	for _, e := range p.Events {
 		if e.Part == tape.Content {
@@ -89,25 +105,31 @@ func taped(p tape.Playback, now time.Time) result {
 		}
 	}
 	return result{
-		status: p.Status, contentType: p.Header.Get("content-type"), header: p.HeaderAt(now),
-		usage: tokens{p.Tokens.Input, p.Tokens.Output}, events: tapedEvents(p, contents),
+		status: p.Status, contentType: p.Header.Get("content-type"), header: p.HeaderAt(a.server.now()),
+		usage: tokens{p.Tokens.Input, p.Tokens.Output}, events: a.tapedEvents(p, contents),
 	}
 }
 
-// tapedEvents are the events of a recorded stream. The output billed grows with the content.
-func tapedEvents(p tape.Playback, contents int) iter.Seq[timed] {
+// tapedEvents are the events of a recorded stream, at the times that were recorded where the step says nothing of
+// them. The output billed grows with the content.
+func (a *reply) tapedEvents(p tape.Playback, contents int) iter.Seq[timed] {
 	parts := map[tape.Part]answer.Part{tape.Content: answer.Content, tape.Tail: answer.Tail, tape.Final: answer.Final}
 	return func(yield func(timed) bool) {
 		seen := 0
 		for _, e := range p.Events {
+			wait := e.Wait
 			if e.Part == tape.Content {
-				seen++
+				if seen++; seen == 1 {
+					wait = cmp.Or(a.step.FirstToken, wait)
+				} else {
+					wait = cmp.Or(a.step.Gap, wait)
+				}
 			}
 			output := p.Tokens.Output
 			if seen < contents {
 				output = output * seen / contents
 			}
-			next := timed{Event: answer.Event{Name: e.Name, Data: slices.Clone(e.Text), Part: parts[e.Part], Output: output}, wait: e.Wait}
+			next := timed{Event: answer.Event{Name: e.Name, Data: slices.Clone(e.Text), Part: parts[e.Part], Output: output}, wait: wait}
 			if !yield(next) {
 				return
 			}
@@ -115,11 +137,20 @@ func tapedEvents(p tape.Playback, contents int) iter.Seq[timed] {
 	}
 }
 
-// workOnTape is what the work of a recorded reply has cost.
+// workOnTape is a recorded reply as the result of work, without its content coding where that is known.
 func (a *reply) workOnTape() result {
 	p := a.recorded.Play(0)
-	return result{
-		status: p.Status, contentType: p.Header.Get("content-type"), body: a.recorded.Reply(),
+	r := result{
+		status: p.Status, contentType: p.Header.Get("content-type"), header: p.HeaderAt(a.server.now()),
 		usage: tokens{p.Tokens.Input, p.Tokens.Output},
 	}
+	r.header.Del("content-length")
+	body, ok := a.recorded.Plain()
+	if ok {
+		r.header.Del("content-encoding")
+	} else { // one coding over another is more than a client can undo
+		body, a.step.Gzip = a.recorded.Reply(), false
+	}
+	r.body = body
+	return r
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"compress/gzip"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -67,20 +68,29 @@ func (a *reply) bill(t tokens) {
 
 // whole gives the result as one body, or what the fault makes of it.
 func (a *reply) whole(result result) {
-	if result.answer != nil {
-		a.wait(a.untilWhole(result))
-	}
-	if a.fault != errorFault {
-		a.bill(result.usage)
-	}
-	if a.fault.whole != nil && result.lines == nil && a.fault.whole(a, result.body) {
-		return
+	a.think(result)
+	maps.Copy(a.w.Header(), result.header)
+	if a.fault.whole != nil {
+		result = result.gathered()
+		if a.fault.whole(a, result) {
+			return
+		}
 	}
 	if result.lines != nil {
 		a.list(result)
 		return
 	}
 	a.send(result.status, result.contentType, result.body)
+}
+
+// think lets the time of an answer pass. It is billed then, also to a client that has not waited for it.
+func (a *reply) think(result result) {
+	if a.fault != errorFault {
+		defer a.bill(result.usage)
+	}
+	if result.answer != nil {
+		a.wait(a.untilWhole(result))
+	}
 }
 
 // untilWhole is the time that an answer takes which comes in one piece.
@@ -95,9 +105,11 @@ func (a *reply) untilWhole(result result) time.Duration {
 // list gives a result of many lines, one at a time.
 func (a *reply) list(result result) {
 	a.start(result.status, result.contentType, -1)
+	out := newStream(a)
 	for line := range result.lines {
-		a.write(line)
+		out.out(line)
 	}
+	out.close()
 }
 
 // refuse gives the error of a request that the API itself refuses.
@@ -169,11 +181,17 @@ func (a *reply) send(status int, contentType string, body []byte) {
 		a.write(nil)
 		return
 	}
-	if a.compressed() {
-		body = zipped(body)
-	}
+	body = a.coded(body)
 	a.start(status, contentType, len(body))
 	a.write(body)
+}
+
+// coded is a whole body as it goes over the wire.
+func (a *reply) coded(body []byte) []byte {
+	if a.compressed() {
+		return zipped(body)
+	}
+	return body
 }
 
 // compressed reports whether the step wants gzip and the client takes it.
@@ -200,19 +218,31 @@ func (a *reply) start(status int, contentType string, length int) {
 func (a *reply) headers(contentType string, length int) {
 	h := a.w.Header()
 	h.Set("content-type", contentType)
-	h.Set("request-id", a.requestID)
-	if a.dialect == wire.DialectOpenAI {
-		h.Set("x-request-id", a.requestID)
-	} else {
+	a.nameHeaders()
+	if a.dialect != wire.DialectOpenAI {
 		h.Set("anthropic-organization-id", organization)
 	}
-	a.ticket.header(h)
 	if a.compressed() {
 		h.Set("content-encoding", "gzip")
 	}
 	if length >= 0 {
 		h.Set("content-length", strconv.Itoa(length))
 	}
+	a.ownHeaders()
+}
+
+// nameHeaders fills in the request id.
+func (a *reply) nameHeaders() {
+	a.w.Header().Set("request-id", a.requestID)
+	if a.dialect == wire.DialectOpenAI {
+		a.w.Header().Set("x-request-id", a.requestID)
+	}
+}
+
+// ownHeaders fills in the headers that stand above all others: those of the plan's limits and of its step.
+func (a *reply) ownHeaders() {
+	h := a.w.Header()
+	a.ticket.header(h)
 	for name, values := range a.step.Header {
 		h[http.CanonicalHeaderKey(name)] = values
 	}

@@ -213,7 +213,8 @@ func (a *reply) decide() {
 	if d.named {
 		job = d.job
 	}
+	a.step, a.fault, a.first, a.tokens = d.step, ofKind(d.step.Kind), d.first, d.tokens
+	a.fromTape()
 	a.entry.rule(d.rule)
 	a.entry.begin(d.step.Kind, job, d.attempt, a.requestID)
-	a.step, a.fault, a.first, a.tokens = d.step, ofKind(d.step.Kind), d.first, d.tokens
 }

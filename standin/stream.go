@@ -18,10 +18,7 @@ func (a *reply) stream(result result) {
 	maps.Copy(a.w.Header(), result.header)
 	a.start(http.StatusOK, "text/event-stream; charset=utf-8", -1)
 	a.write(nil)
-	out := &stream{reply: a, step: a.step}
-	if a.compressed() {
-		out.zip = gzip.NewWriter(&out.zipped)
-	}
+	out := newStream(a)
 	contents, met := 0, a.fault.meet == nil
 	for e := range result.events {
 		if !met && a.step.reached(e.Part, contents) {
@@ -66,6 +63,15 @@ type stream struct {
 	held     []byte // what WriteAll has kept back
 	zip      *gzip.Writer
 	zipped   bytes.Buffer // what zip has made and nobody has sent
+}
+
+// newStream begins a body that is sent in pieces.
+func newStream(a *reply) *stream {
+	out := &stream{reply: a, step: a.step}
+	if a.compressed() {
+		out.zip = gzip.NewWriter(&out.zipped)
+	}
+	return out
 }
 
 // event sends one event and what stands in front of it.

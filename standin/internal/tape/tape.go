@@ -92,6 +92,16 @@ type Frame struct {
 // Reply returns the body of the reply as it came over the wire.
 func (x *Exchange) Reply() []byte { return joined(x.Frames) }
 
+// Plain returns the body of the reply without its content coding. false: the
+// coding is not known, or what came is none of it.
+func (x *Exchange) Plain() ([]byte, bool) {
+	frames, err := x.plain()
+	if err != nil {
+		return nil, false
+	}
+	return joined(frames), true
+}
+
 // Streamed reports whether the reply is an event stream.
 func (x *Exchange) Streamed() bool {
 	media, _, _ := strings.Cut(x.Header.Get("content-type"), ";")
