@@ -45,7 +45,7 @@ func playBulk(ctx context.Context, items int, p *holdfast.Policy) (out bulkRun, 
 	w := newWorld()
 	limit := limiter{perSecond: bulkRate / 60.0} // empty at first: somebody else was here before
 	good := yes.verdict(w.time())
-	send := func(reply func(holdfast.Verdict)) {
+	send := func(reply func(holdfast.Verdict)) func() {
 		out.attempts++
 		v, delay := good, bulkDelay
 		if wait, ok := limit.take(w.now); !ok {
@@ -54,6 +54,7 @@ func playBulk(ctx context.Context, items int, p *holdfast.Policy) (out bulkRun, 
 			v, delay = throttled.after(fmt.Sprint(1+int(wait/time.Second))).verdict(w.time()), 0
 		}
 		w.after(delay, func() { reply(v) })
+		return nil
 	}
 	left := items
 	var work func()

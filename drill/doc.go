@@ -5,8 +5,9 @@
 // production runs, and every failure is judged from the bytes and headers that a provider sends. A drill adds the clock,
 // the upstream and the questions: how often was it asked, when did calls come back, who gave up, and was that right.
 //
-// The drills are [Tutorial], [Interview], [FiveCalls], [Lab18], [Herd] and [Outage]; [Find] finds one by its name. The first
-// four reproduce published figures digit for digit. The last three also judge a policy of your own.
+// The drills are [Tutorial], [Interview], [FiveCalls], [Lab18], [Herd], [Outage] and [Plan]; [Find] finds one by its name. The
+// first four reproduce published figures digit for digit. The last four also judge a policy of your own, and the last one
+// by any plan of the stand-in.
 package drill
 
 import (
@@ -22,7 +23,9 @@ type Options struct {
 	// Out is the directory that Lab18 writes trace.jsonl and outcomes.json into; it is made if it is missing. Empty:
 	// nothing is written.
 	Out string
-	// Policy returns the policy to judge in Lab18, Herd and Outage, with a breaker, pace and budget that have
+	// Traffic is what Plan plays. The zero value is a plan of the drill's own.
+	Traffic Traffic
+	// Policy returns the policy to judge in Lab18, Herd, Outage and Plan, with a breaker, pace and budget that have
 	// counted nothing yet. Nil: the drill's own.
 	Policy func() holdfast.Policy
 	// Seed of all dice. 0: the drill's own, or the plan's.
@@ -53,6 +56,7 @@ func All() []Entry {
 		{"lab18", "a support desk's jobs under a plan of faults, with trace, outcomes and tickets", Lab18, true},
 		{"herd", "5,000 clients that fail in the same second, and when they come back", Herd, true},
 		{"outage", "an upstream that is down for a minute, and how much load retries add", Outage, true},
+		{"plan", "a stand-in's plan of your own: faults, timeline, limits and latency against your policy", Plan, true},
 	}
 }
 

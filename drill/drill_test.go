@@ -74,7 +74,7 @@ func row(t *testing.T, r *drill.Report, section int, first string) map[string]st
 
 func TestEveryDrillPassesItsOwnChecks(t *testing.T) {
 	t.Parallel()
-	want := map[string]int{"tutorial": 23, "interview": 15, "five-calls": 7, "lab18": 19, "herd": 5, "outage": 7}
+	want := map[string]int{"tutorial": 23, "interview": 15, "five-calls": 7, "lab18": 19, "herd": 5, "outage": 7, "plan": 6}
 	for _, e := range drill.All() {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
@@ -96,12 +96,12 @@ func TestEveryDrillPassesItsOwnChecks(t *testing.T) {
 
 func TestTheSameSeedGivesTheSameReport(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"tutorial", "lab18", "herd", "outage"} { // the interview has the parts of the last two
+	for _, name := range []string{"tutorial", "lab18", "herd", "outage", "plan"} { // the interview has the parts of the last two
 		if first, second := text(t, published(t, name)), text(t, play(t, name, drill.Options{})); first != second {
 			t.Errorf("%s: two runs differ\n%s\n%s", name, first, second)
 		}
 	}
-	for _, name := range []string{"tutorial", "lab18"} {
+	for _, name := range []string{"tutorial", "lab18", "plan"} {
 		first, second := text(t, play(t, name, drill.Options{Seed: 7})), text(t, play(t, name, drill.Options{Seed: 7}))
 		if first != second {
 			t.Errorf("%s with seed 7: two runs differ\n%s\n%s", name, first, second)

@@ -29,7 +29,7 @@ type returns struct {
 func playHerd(ctx context.Context, policy func() holdfast.Policy, failure answer) (out returns, err error) {
 	w := newWorld()
 	bad, good := failure.verdict(w.time()), yes.verdict(w.time())
-	send := func(reply func(holdfast.Verdict)) {
+	send := func(reply func(holdfast.Verdict)) func() {
 		out.attempts++
 		v := good
 		if w.now < herdDown {
@@ -39,6 +39,7 @@ func playHerd(ctx context.Context, policy func() holdfast.Policy, failure answer
 			out.at = append(out.at, w.now)
 		}
 		w.after(0, func() { reply(v) })
+		return nil
 	}
 	for range herdSize {
 		p := policy()

@@ -39,11 +39,12 @@ func (e *faultError) Verdict() holdfast.Verdict { return e.verdict }
 
 // callSimulated drives one call in simulated time.
 func (l *lab) callSimulated(ctx context.Context, p *holdfast.Policy, ask func(context.Context) (spoken, error)) (trace holdfast.Trace) {
-	send := func(reply func(holdfast.Verdict)) {
+	send := func(reply func(holdfast.Verdict)) func() {
 		s, err := ask(ctx)
 		if err == nil && !s.hang {
 			l.w.after(0, func() { reply(s.verdict) })
 		}
+		return nil
 	}
 	l.w.begin(p, send, func(e ended) { trace = e.trace })
 	if err := l.w.run(ctx); err != nil {

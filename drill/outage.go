@@ -35,13 +35,14 @@ func playTraffic(ctx context.Context, calls int, client func(w *world, up upstre
 	w := newWorld()
 	t.calls = calls
 	bad, good := overloaded.verdict(w.time()), yes.verdict(w.time())
-	send := func(reply func(holdfast.Verdict)) {
+	send := func(reply func(holdfast.Verdict)) func() {
 		t.attempts = append(t.attempts, w.now)
 		v := good
 		if down(w.now) {
 			v = bad
 		}
 		w.after(outageDelay, func() { reply(v) })
+		return nil
 	}
 	begin := client(w, send)
 	t.answered = make([]time.Duration, calls)

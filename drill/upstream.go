@@ -86,10 +86,11 @@ type server struct {
 
 func (w *world) server(script ...answer) *server { return &server{w: w, script: script} }
 
-func (s *server) serve(reply func(holdfast.Verdict)) {
+func (s *server) serve(reply func(holdfast.Verdict)) func() {
 	a := s.script[min(len(s.asked), len(s.script)-1)]
 	s.asked = append(s.asked, s.w.now)
 	s.w.after(a.delay, func() { reply(a.verdict(s.w.time())) })
+	return nil
 }
 
 // gaps are the times between attempts as the server saw them.

@@ -92,7 +92,8 @@ func (w *world) run(ctx context.Context) error {
 }
 
 // upstream answers one attempt by calling reply, once, when the world's time for it has come; or never, when it hangs.
-type upstream func(reply func(holdfast.Verdict))
+// It returns what tells it that the client has left, nil where it does not care.
+type upstream func(reply func(holdfast.Verdict)) (leave func())
 
 // ended is a call that is over.
 type ended struct {
@@ -125,14 +126,18 @@ type player struct {
 	timer *happening // of the present step
 }
 
-// begin starts a call now; over is called when it ends.
+// begin starts a call now, which takes from the pace what the policy estimates; over is called when it ends.
 func (w *world) begin(p *holdfast.Policy, send upstream, over func(ended)) {
+	need := holdfast.Tokens{}
+	if p.Estimate != nil {
+		need = p.Estimate(context.Background())
+	}
 	pl := &player{w: w, call: holdfast.NewCall(p), send: send, over: over}
 	pl.call.Wake = func() {
 		turn := pl.turn
 		w.after(0, func() { pl.resume(turn) })
 	}
-	pl.step(pl.call.Begin(w.time(), time.Time{}, holdfast.Tokens{}))
+	pl.step(pl.call.Begin(w.time(), time.Time{}, need))
 }
 
 func (p *player) step(s holdfast.Step) {
@@ -144,10 +149,20 @@ func (p *player) step(s holdfast.Step) {
 	case holdfast.Wait:
 		p.timer = p.w.after(s.Wait, func() { p.resume(turn) })
 	case holdfast.Send:
+		var leave func()
 		if s.Timeout > 0 {
-			p.timer = p.w.after(s.Timeout, func() { p.settle(turn, p.silence(s)) })
+			p.timer = p.w.after(s.Timeout, func() {
+				if p.turn != turn {
+					return
+				}
+				p.turn++ // whatever the upstream still says comes to nothing
+				if leave != nil {
+					leave()
+				}
+				p.settle(p.turn, p.silence(s))
+			})
 		}
-		p.send(func(v holdfast.Verdict) { p.settle(turn, v) })
+		leave = p.send(func(v holdfast.Verdict) { p.settle(turn, v) })
 	case holdfast.Stop:
 		p.over(ended{trace: p.call.Trace(), step: s, at: p.w.now})
 	}
@@ -178,8 +193,9 @@ func (p *player) silence(s holdfast.Step) holdfast.Verdict {
 
 // client returns an upstream that is itself a client with a policy of its own, as an SDK that retries is.
 func (w *world) client(p func() holdfast.Policy, behind upstream) upstream {
-	return func(reply func(holdfast.Verdict)) {
+	return func(reply func(holdfast.Verdict)) func() {
 		own := p()
 		w.begin(&own, behind, func(e ended) { reply(e.verdict()) })
+		return nil
 	}
 }

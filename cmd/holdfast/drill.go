@@ -23,6 +23,9 @@ type drillOptions struct {
 	seed          uint64
 	live, json    bool
 	model, second string
+	traffic       drill.Traffic
+	tokens        string
+	changed       func(flag string) bool
 }
 
 func newDrillCommand() *cobra.Command {
@@ -40,11 +43,13 @@ func newDrillCommand() *cobra.Command {
 them. Minutes of failure take milliseconds, and a run repeats exactly.
 
 ` + list.String() + `
-Exit code 1 means that a check failed. lab18, herd and outage also judge a policy
-of your own: --config and --set.`,
+Exit code 1 means that a check failed. lab18, herd, outage and plan also judge a
+policy of your own: --config and --set. plan takes what holdfast standin --plan
+takes; holdfast standin faults lists the faults.`,
 		Example: `  holdfast drill tutorial
   holdfast drill lab18 --plan plan.json --out out
-  holdfast drill outage --set policy.attempts=6`,
+  holdfast drill outage --set policy.attempts=6
+  holdfast drill plan --plan plan.yaml --rate 50 --config policy.yaml`,
 		ValidArgs: names,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -54,15 +59,21 @@ of your own: --config and --set.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.plan, "plan", "", "lab18: play the plan of faults in `file` (JSON or YAML)")
+	f.StringVar(&o.plan, "plan", "", "lab18, plan: play the plan in `file` (JSON or YAML)")
 	f.StringVar(&o.out, "out", "", "lab18: write trace.jsonl and outcomes.json into `directory`")
 	f.BoolVar(&o.live, "live", false, "lab18: ask a real endpoint, in real time; the faults are still made here")
-	f.StringVar(&o.model, "model", "claude-sonnet-5-5", "with --live: `name` of the model")
+	f.StringVar(&o.model, "model", "claude-sonnet-5-5", "plan, and with --live: `name` of the model")
 	f.StringVar(&o.second, "fallback-model", "claude-haiku-4-5", "with --live: `name` of the model to ask after a refusal")
+	f.IntVar(&o.traffic.Calls, "calls", 0, "plan: make `N` calls; 0: until a minute after the last incident")
+	f.Float64Var(&o.traffic.Rate, "rate", 10, "plan: begin `R` calls a second; 0: as many at once as --workers allows")
+	f.IntVar(&o.traffic.Workers, "workers", 0, "plan: make `W` calls at a time; 0: no bound")
+	f.StringVar(&o.tokens, "tokens", "500,100", "plan: tokens of a prompt and an answer, as `IN,OUT`")
+	f.BoolVar(&o.traffic.Stream, "stream", false, "plan: ask for event streams")
 	f.StringVar(&o.config, "config", "", "judge the policy in `file`")
 	f.StringArrayVar(&o.set, "set", nil, "override one `key.path=value` of the policy to judge; may be repeated")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of the dice; 0: the drill's own")
 	f.BoolVar(&o.json, "json", false, "print the report as JSON")
+	o.changed = f.Changed
 	cmd.RunE = command(o.run)
 	return cmd
 }
@@ -119,10 +130,16 @@ func (o *drillOptions) show(report *drill.Report, s streams) error {
 // options turns the flags into what the drill takes, and refuses those that it would not look at.
 func (o *drillOptions) options(entry drill.Entry) (drill.Options, error) {
 	options := drill.Options{Out: o.out, Seed: o.seed}
-	if entry.Name != "lab18" && (o.plan != "" || o.out != "" || o.live) {
-		return options, badUsage("holdfast drill lab18 takes them", "drill %s has no use for --plan, --out and --live", entry.Name)
+	if err := o.useless(entry.Name); err != nil {
+		return options, err
 	}
-	if o.plan != "" {
+	switch {
+	case entry.Name == "plan":
+		var err error
+		if options.Traffic, err = o.rehearsal(); err != nil {
+			return options, err
+		}
+	case o.plan != "":
 		text, err := os.ReadFile(o.plan)
 		if err != nil {
 			return options, badUsage("", "cannot read the plan: %w", err)
@@ -139,7 +156,7 @@ func (o *drillOptions) options(entry drill.Entry) (drill.Options, error) {
 		return options, nil
 	}
 	if !entry.Judges {
-		return options, badUsage("lab18, herd and outage judge a policy of your own", "drill %s plays a published policy and takes no --config or --set", entry.Name)
+		return options, badUsage("lab18, herd, outage and plan judge a policy of your own", "drill %s plays a published policy and takes no --config or --set", entry.Name)
 	}
 	file, err := o.file()
 	if err != nil {
