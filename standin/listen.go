@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 )
 
 // Start serves on a TCP address and returns the base URL and a function that
 // stops at once: it cuts the open requests and returns when their handlers have
-// ended. addr "" is any free loopback port.
+// ended. addr "" is any free loopback port; one that means every address of the
+// machine, such as ":4010", has the URL of 127.0.0.1.
 func (s *Server) Start(addr string) (url string, stop func() error, err error) {
 	if addr == "" {
 		addr = "127.0.0.1:0"
@@ -49,5 +51,14 @@ func (s *Server) Start(addr string) (url string, stop func() error, err error) {
 		running.Wait()
 		return err
 	}
-	return "http://" + door.Addr().String(), stop, nil
+	return "http://" + reachable(door.Addr()), stop, nil
+}
+
+// reachable is an address at which a client on this machine finds the listener: one that listens everywhere has none of its own.
+func reachable(a net.Addr) string {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return a.String()
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
 }

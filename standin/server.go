@@ -136,7 +136,7 @@ func (s *Server) Billed() (input, output int) {
 
 // ServeHTTP answers one request as the plan has it.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if strings.HasPrefix(r.URL.Path, inspectPrefix) {
+	if strings.HasPrefix(r.URL.Path+"/", inspectPrefix) {
 		s.inspect(w, r)
 		return
 	}

@@ -133,7 +133,7 @@ func (st *stage) journal(first int) standin.Journal {
 func statuses(j standin.Journal) string {
 	words := make([]string, len(j))
 	for i, e := range j {
-		words[i] = replied(e)
+		words[i] = status(e)
 	}
 	return strings.Join(words, " ")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"holdfast/internal/strict"
 	"holdfast/standin"
 )
 
@@ -29,7 +30,11 @@ func newStandinFaultsCommand() *cobra.Command {
 				return give(s.out, faultPage(f))
 			}
 		}
-		return badUsage("there are "+strings.Join(faultKinds(), ", "), "there is no fault %q", args[0])
+		hint := "there are " + strings.Join(faultKinds(), ", ")
+		if near := strict.Nearest(args[0], faultKinds()); near != "" {
+			hint = fmt.Sprintf("did you mean %q? %s", near, hint)
+		}
+		return badUsage(hint, "there is no fault %q", args[0])
 	})
 	return cmd
 }

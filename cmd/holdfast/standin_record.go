@@ -44,7 +44,7 @@ organization ids. Ctrl-C ends the recording; open exchanges get 10s to end, and 
 	f := cmd.Flags()
 	f.StringVar(&o.upstream, "upstream", "", "`URL` of the API, with or without a base path")
 	f.StringVar(&o.out, "out", "", "new `file` for the tape")
-	f.StringVar(&o.listen, "listen", "127.0.0.1:4010", "TCP `address`; port 0 takes a free one")
+	f.StringVar(&o.listen, "listen", standinAddress, "TCP `address`; port 0 takes a free one")
 	f.BoolVar(&o.noPrompts, "no-prompts", false, "keep digest and size of request bodies in place of the bodies")
 	return cmd
 }
@@ -67,9 +67,9 @@ func (o recordOptions) run(ctx context.Context, s streams) error {
 	if err != nil {
 		return badUsage("", "%w", errors.Join(err, file.Close()))
 	}
-	err = give(s.out, "export ANTHROPIC_BASE_URL=http://"+listener.Addr().String()+"\n")
+	err = give(s.out, exports("http://"+listener.Addr().String()))
 	if err == nil {
-		say(s.err, "the recorder listens; paste the line above where the client runs, and end with Ctrl-C")
+		say(s.err, "the recorder listens; paste the lines above where the client runs, and end with Ctrl-C")
 		err = serveUntil(ctx, listener, recorder)
 	}
 	lost := errors.Join(recorder.Close(), file.Close())

@@ -97,6 +97,32 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+func TestSummaryTellsWhatAStatusDoesNot(t *testing.T) {
+	got := summary(standin.Journal{
+		{Status: 200, Fault: standin.OK}, {Status: 529, Fault: standin.HTTP}, {Status: 429, Fault: standin.Throttled}, {Status: 200, Fault: standin.Cut},
+		{Fault: standin.Timeout, ClosedBy: standin.Client}, {Status: 200, Fault: standin.OK, ClosedBy: standin.Client}, {Status: 429, Fault: standin.SpendCap},
+	})
+	if want := "7 requests: 200 529 429 200 (cut) timeout 200 (left) 429 (spend_cap); gaps "; !strings.HasPrefix(got, want) {
+		t.Errorf("%q, want it to begin with %q", got, want)
+	}
+}
+
+func TestBill(t *testing.T) {
+	for want, l := range map[string]standin.Ledger{
+		"":                                  {},
+		"billed 3 input and 1 output token": {Total: standin.Account{Input: 3, Output: 1}},
+		"items of batches: 1 expired":       {Items: standin.Items{Expired: 1}},
+		"billed 7 input and 9 output tokens, 8 of them twice; items of batches: 2 succeeded, 1 errored, 4 waiting": {
+			Total: standin.Account{Input: 6, Output: 7, PaidTwice: standin.Twice{Attempts: 1, Input: 3, Output: 3}},
+			Items: standin.Items{Succeeded: 2, Errored: 1, Waiting: 4, Input: 1, Output: 2, PaidTwice: standin.Twice{Attempts: 1, Input: 1, Output: 1}},
+		},
+	} {
+		if got := bill(l); got != want {
+			t.Errorf("bill(%+v) = %q, want %q", l, got, want)
+		}
+	}
+}
+
 // A demo whose stand-in misbehaves has to say so: each scene fails against a plan that is not its own.
 func TestDemoScenesCanFail(t *testing.T) {
 	for i, wrong := range []standin.Plan{
