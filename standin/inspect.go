@@ -38,7 +38,7 @@ var inspections = []inspection{
 // inspect answers what is asked under inspectPrefix. No reply there holds a key,
 // a prompt or an answer.
 func (s *Server) inspect(w http.ResponseWriter, r *http.Request) {
-	name := strings.Trim(strings.TrimPrefix(r.URL.Path+"/", inspectPrefix), "/")
+	name := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, strings.TrimSuffix(inspectPrefix, "/")), "/")
 	var allowed []string
 	for _, i := range inspections {
 		if i.name != name {
