@@ -122,9 +122,9 @@ func nodeAnthropicWaits() []nodeCase {
 		cases = append(cases, nodeCase{name: "retry-after: " + row.name, ask: nodeAsk{Call: "message"}, want: good(answer), attempts: 2, gaps: []time.Duration{row.gap},
 			plan: steps(standin.Step{Kind: standin.HTTP, Status: 429, Header: row.header})})
 	}
-	return append(cases, nodeCase{name: "retry-after: an hour is slept out", ask: nodeAsk{Call: "message", LeaveMS: 3000}, want: nodeSaw{Class: "APIUserAbortError"}, attempts: 1,
+	return append(cases, nodeCase{name: "retry-after: an hour is slept out", ask: nodeAsk{Call: "message", LeaveMS: leaveLate}, want: nodeSaw{Class: "APIUserAbortError"}, attempts: 1,
 		plan: standin.Failing(1, 429, "3600"), check: func(t *testing.T, saw nodeSaw, _ *standin.Server) {
-			if saw.ElapsedMS < 2990 {
+			if saw.ElapsedMS < leaveLate-10 {
 				t.Errorf("the caller got his error after %d ms, before he left", saw.ElapsedMS)
 			}
 		}})
@@ -136,9 +136,9 @@ func nodeAnthropicBrokenReplies() []nodeCase {
 		{name: "reset before the headers", ask: nodeAsk{Call: "message"}, plan: always(standin.Step{Kind: standin.Reset}), want: nodeSaw{Class: "APIConnectionError"},
 			attempts: 3, gaps: ownBackoff, closed: standin.Peer},
 		{name: "one reset, then the answer", ask: nodeAsk{Call: "final"}, plan: steps(standin.Step{Kind: standin.Reset}), want: good(answer), attempts: 2, gaps: ownBackoff[:1]},
-		{name: "no byte within the timeout", ask: nodeAsk{Call: "message", TimeoutMS: 1500}, plan: always(standin.Step{Kind: standin.Timeout}),
+		{name: "no byte within the timeout", ask: nodeAsk{Call: "message", TimeoutMS: int(attemptTimeout.Milliseconds())}, plan: always(standin.Step{Kind: standin.Timeout}),
 			want: nodeSaw{Class: "APIConnectionTimeoutError"}, attempts: 3, closed: standin.Client,
-			gaps: behindTimeout},
+			check: sleptOutTimeouts},
 		{name: "a page with 200", ask: nodeAsk{Call: "message"}, plan: steps(standin.Step{Kind: standin.HTML}), attempts: 1, want: nodeSaw{OK: true}},
 		{name: "nothing with 200", ask: nodeAsk{Call: "message"}, plan: steps(standin.Step{Kind: standin.Empty}), attempts: 1, want: nodeSaw{OK: true}},
 		{name: "an error with 200", ask: nodeAsk{Call: "message"}, plan: steps(standin.Step{Kind: standin.Error}), attempts: 1, want: nodeSaw{OK: true}},

@@ -110,12 +110,12 @@ func nodeOpenAIWaits() []nodeCase {
 	} {
 		cases = append(cases, nodeCase{name: "retry-after: " + name, ask: nodeAsk{Call: "chat", MaxRetries: new(6)}, want: stopped(answer), attempts: 7,
 			plan: steps(standin.Step{Kind: standin.HTTP, Status: 429, Header: header, Times: 6}), check: func(t *testing.T, saw nodeSaw, _ *standin.Server) {
-				if saw.ElapsedMS > 10_000 { // its own waits for six retries are 17 seconds and more
+				if saw.ElapsedMS > 15_000 { // its own waits for six retries are 17 seconds and more
 					t.Errorf("six retries took %d ms", saw.ElapsedMS)
 				}
 			}})
 	}
-	return append(cases, nodeCase{name: "retry-after: a minute is slept out", ask: nodeAsk{Call: "chat", LeaveMS: 3000}, want: nodeSaw{Class: "APIUserAbortError"}, attempts: 1,
+	return append(cases, nodeCase{name: "retry-after: a minute is slept out", ask: nodeAsk{Call: "chat", LeaveMS: leaveLate}, want: nodeSaw{Class: "APIUserAbortError"}, attempts: 1,
 		plan: standin.Failing(1, 429, "60")})
 }
 
@@ -126,8 +126,8 @@ func nodeOpenAIBroken() []nodeCase {
 	}
 	return []nodeCase{
 		{name: "reset before the headers", ask: nodeAsk{Call: "chat"}, plan: always(standin.Step{Kind: standin.Reset}), want: nodeSaw{Class: "APIConnectionError"}, attempts: 3, gaps: ownBackoff, closed: standin.Peer},
-		{name: "no byte within the timeout", ask: nodeAsk{Call: "chat", TimeoutMS: 1500}, plan: always(standin.Step{Kind: standin.Timeout}), want: nodeSaw{Class: "APIConnectionTimeoutError"}, attempts: 3, closed: standin.Client,
-			gaps: behindTimeout},
+		{name: "no byte within the timeout", ask: nodeAsk{Call: "chat", TimeoutMS: int(attemptTimeout.Milliseconds())}, plan: always(standin.Step{Kind: standin.Timeout}), want: nodeSaw{Class: "APIConnectionTimeoutError"}, attempts: 3, closed: standin.Client,
+			check: sleptOutTimeouts},
 		{name: "error in the stream", ask: nodeAsk{Call: "chat_events"}, plan: steps(standin.Step{Kind: standin.Error, Status: 500, After: 2}), want: nodeSaw{Class: "APIError", Type: "server_error", Text: "This is "}, attempts: 1},
 		{name: "error first", ask: nodeAsk{Call: "chat_events"}, plan: steps(standin.Step{Kind: standin.Error, Status: 429, At: standin.First}), want: nodeSaw{Class: "APIError", Type: "requests", Code: "rate_limit_exceeded"}, attempts: 1},
 		{name: "cut clean, raw", ask: nodeAsk{Call: "chat_events"}, plan: cut(standin.Clean), want: nodeSaw{OK: true, Text: "This is "}, attempts: 1, closed: standin.Peer},

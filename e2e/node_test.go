@@ -261,7 +261,20 @@ func always(step standin.Step) standin.Plan {
 // ownBackoff are the shortest waits that the SDKs take by themselves: 0.5 s doubled, less a quarter.
 var ownBackoff = []time.Duration{375 * time.Millisecond, 750 * time.Millisecond}
 
-// behindTimeout are the same behind a timeout of 1500 ms, which begins before the request arrives.
-var behindTimeout = []time.Duration{ownBackoff[0] + 900*time.Millisecond, ownBackoff[1] + 900*time.Millisecond}
+// attemptTimeout is a limit on one attempt that a busy machine does not reach by itself.
+const attemptTimeout = 4 * time.Second
+
+// sleptOutTimeouts holds three attempts, by the client's own clock, to the timeout of each and the waits between them.
+// A gap at the stand-in would not do: the timeout begins before the request arrives.
+func sleptOutTimeouts(t *testing.T, saw nodeSaw, _ *standin.Server) {
+	t.Helper()
+	least := 3*attemptTimeout + ownBackoff[0] + ownBackoff[1] - 10*time.Millisecond
+	if took := time.Duration(saw.ElapsedMS) * time.Millisecond; took < least || took > least+slack {
+		t.Errorf("three attempts took %v, want at least %v", took, least)
+	}
+}
+
+// leaveLate is when a caller gives up who wants the first reply to have come, in milliseconds.
+const leaveLate = 10_000
 
 func statusName(status int) string { return fmt.Sprintf("status %d", status) }
