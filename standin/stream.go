@@ -85,7 +85,8 @@ func (o *stream) event(e answer.Event) {
 		o.frame = o.between(o.frame)
 	}
 	o.events++
-	o.raw(o.lines(sse.Append(o.frame, name, e.Data)))
+	o.frame = sse.Append(o.frame, name, e.Data)
+	o.raw(o.lines(o.frame))
 }
 
 // between appends what stands between two events.

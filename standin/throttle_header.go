@@ -79,7 +79,7 @@ func (v *view) anthropicHeader(h http.Header) {
 
 // wholeSeconds writes a time as RFC 3339 in UTC. The part of a second is cut off,
 // so a bucket that is full can name a time that is past: recorded replies do.
-func wholeSeconds(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
+func wholeSeconds(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // rounded returns the remaining tokens to the nearest 1,000, never more than the
 // limit. Limits below that, which no organisation has, are told as they are.
