@@ -70,7 +70,11 @@ func (j *journal) arrive(r *http.Request) *entry {
 }
 
 func sdkRetry(h http.Header) int {
-	n, err := strconv.Atoi(h.Get("x-stainless-retry-count"))
+	text := h.Get("X-Stainless-Retry-Count")
+	if text == "" {
+		return -1
+	}
+	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
 		return -1
 	}
@@ -246,7 +250,7 @@ func (e *entry) headers(status int, h http.Header) {
 	wait := askedWait(h, e.journal.now())
 	e.update(func() {
 		e.rec.status, e.rec.wait, e.rec.headersAt = status, wait, e.now()
-		switch advice := Advice(h.Get("x-should-retry")); advice {
+		switch advice := Advice(h.Get("X-Should-Retry")); advice {
 		case DoRetry, DontRetry:
 			e.rec.advice = wordOf(string(advice))
 		}

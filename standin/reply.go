@@ -217,25 +217,25 @@ func (a *reply) start(status int, contentType string, length int) {
 // headers fills in the headers of the reply.
 func (a *reply) headers(contentType string, length int) {
 	h := a.w.Header()
-	h.Set("content-type", contentType)
+	h.Set("Content-Type", contentType) // names as the map has them: any other spelling costs an allocation
 	a.nameHeaders()
 	if a.dialect != wire.DialectOpenAI {
-		h.Set("anthropic-organization-id", organization)
+		h.Set("Anthropic-Organization-Id", organization)
 	}
 	if a.compressed() {
 		h.Set("content-encoding", "gzip")
 	}
 	if length >= 0 {
-		h.Set("content-length", strconv.Itoa(length))
+		h.Set("Content-Length", strconv.Itoa(length))
 	}
 	a.ownHeaders()
 }
 
 // nameHeaders fills in the request id.
 func (a *reply) nameHeaders() {
-	a.w.Header().Set("request-id", a.requestID)
+	a.w.Header().Set("Request-Id", a.requestID)
 	if a.dialect == wire.DialectOpenAI {
-		a.w.Header().Set("x-request-id", a.requestID)
+		a.w.Header().Set("X-Request-Id", a.requestID)
 	}
 }
 
