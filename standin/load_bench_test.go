@@ -250,13 +250,16 @@ func holdStreams(b *testing.B, addr string) {
 	done.Wait()
 }
 
+// longQuestion has a prompt of 10 kB: what is kept of it counts 2,000 times.
+var longQuestion = strings.Replace(streamQuestion, "hello there", strings.Repeat("tell me more ", 800), 1)
+
 func openStream(addr string) (net.Conn, error) {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		return nil, err
 	}
 	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nhost: %s\r\nx-api-key: good\r\nanthropic-version: 2023-06-01\r\ncontent-length: %d\r\n\r\n%s",
-		anthropicPath, addr, len(streamQuestion), streamQuestion)
+		anthropicPath, addr, len(longQuestion), longQuestion)
 	return conn, err
 }
 

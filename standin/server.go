@@ -206,6 +206,7 @@ func (a *reply) decide() {
 		now: a.server.now().Sub(a.state.origin), path: a.q.Path, model: a.q.Model, header: a.r.Header, prompt: a.q.Prompt,
 		customID: a.q.CustomID, sdkRetry: sdkRetry(a.r.Header), stream: a.q.Stream, digest: string(a.entry.rec.digest[:]),
 	})
+	a.q.Prompt = "" // nobody asks for it any more, and thousands of streams would hold theirs
 	if d.step.RequestID != "" {
 		a.requestID = d.step.RequestID
 	}

@@ -65,7 +65,7 @@ func (q *Request) readItem(i int, v *value, terms terms) (Item, *Refusal) {
 			return Item{}, invalid("requests.%d.%s: Extra inputs are not permitted", i, clip(key))
 		}
 	}
-	item := Item{CustomID: id.text()}
+	item := Item{CustomID: id.kept()}
 	item.Params = Request{Endpoint: Messages, Dialect: wire.DialectAnthropic, Path: "/v1/messages", Key: q.Key, CustomID: item.CustomID}
 	item.Refusal = item.Params.readMessages(params, terms)
 	if item.Params.Stream && item.Refusal == nil {

@@ -18,7 +18,7 @@ var chatRoles = []string{"system", "assistant", "user", "function", "tool", "dev
 // readChat reads the body of a chat completion.
 func (q *Request) readChat(body *value, settings Settings) *Refusal {
 	a := asking{q: q}
-	q.Model = body.get("model").text()
+	q.Model = body.get("model").kept()
 	messages := body.get("messages")
 	switch {
 	case q.Model == "":
@@ -112,14 +112,14 @@ func (a *asking) chatLimits(body *value) {
 	switch stop := body.get("stop"); {
 	case !stop.given():
 	case stop.kind == isString:
-		a.q.StopSequences = []string{stop.text()}
+		a.q.StopSequences = []string{stop.kept()}
 	case a.typed("stop", stop, isArray, isString):
 		if len(stop.members) > 4 {
 			a.refuse("stop", "array_above_max_length", "Invalid 'stop': array too long. Expected an array with maximum length 4, but got an array with length %d instead.", len(stop.members))
 		}
 		for i := range stop.members {
 			if a.typed(fmt.Sprintf("stop[%d]", i), &stop.members[i].value, isString) {
-				a.q.StopSequences = append(a.q.StopSequences, stop.members[i].text())
+				a.q.StopSequences = append(a.q.StopSequences, stop.members[i].kept())
 			}
 		}
 	}

@@ -337,6 +337,9 @@ func (v *value) text() string {
 	}
 }
 
+// kept is text for what outlives the reading: a part of the body would hold all of it.
+func (v *value) kept() string { return strings.Clone(v.text()) }
+
 var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 func hex(digits string) rune {
@@ -384,7 +387,7 @@ func (v *value) decode() any {
 	}
 	switch v.kind {
 	case isString:
-		return v.text()
+		return v.kept()
 	case isNumber:
 		return v.number()
 	case isTrue, isFalse:
@@ -398,7 +401,7 @@ func (v *value) decode() any {
 	case isObject:
 		all := make(map[string]any, len(v.members))
 		for i := range v.members {
-			all[v.members[i].key] = v.members[i].decode()
+			all[strings.Clone(v.members[i].key)] = v.members[i].decode()
 		}
 		return all
 	}

@@ -69,7 +69,7 @@ var (
 // readMessages reads the body of a message, of a count of tokens, or of an item of a batch.
 func (q *Request) readMessages(body *value, terms terms) *Refusal {
 	r := reading{terms: terms, q: q}
-	q.Model = body.get("model").text()
+	q.Model = body.get("model").kept()
 	q.Stream = body.get("stream").is(isTrue)
 	r.model = modelOf(q.Model)
 	r.continues = body.get("thread").get("type").text() == "continue"
@@ -176,7 +176,7 @@ func (r *reading) readOptions(body *value) {
 			r.refuse("stop_sequences.%d: Input should be a valid string", i)
 			continue
 		}
-		text := m.text()
+		text := m.kept()
 		if strings.TrimSpace(text) == "" {
 			r.refuse("stop_sequences: each stop sequence must contain non-whitespace")
 		}

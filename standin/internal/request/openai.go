@@ -164,7 +164,7 @@ func (a *asking) addTool(param string, name, schema *value) {
 	case !identifier(name.text(), math.MaxInt):
 		a.refuse(param+".name", "invalid_value", "Invalid '%s.name': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.", param)
 	default:
-		a.q.Tools = append(a.q.Tools, Tool{Name: name.text(), Schema: schema.decode()})
+		a.q.Tools = append(a.q.Tools, Tool{Name: name.kept(), Schema: schema.decode()})
 	}
 }
 
@@ -173,7 +173,7 @@ func (a *asking) chooseTool(choice *value, name *value) {
 	if !choice.given() {
 		return
 	}
-	switch word := choice.text(); {
+	switch word := choice.kept(); {
 	case choice.kind == isString && (word == "none" || word == "auto"):
 		a.q.ToolChoice.Mode = word
 	case choice.kind == isString && word == "required":
@@ -181,7 +181,7 @@ func (a *asking) chooseTool(choice *value, name *value) {
 	case choice.kind == isString:
 		a.refuse("tool_choice", "invalid_value", "Invalid value: '%s'. Supported values are: 'none', 'auto', and 'required'.", clip(word))
 	case a.typed("tool_choice", choice, isObject) && name != nil:
-		a.q.ToolChoice = ToolChoice{Mode: "tool", Name: name.text()}
+		a.q.ToolChoice = ToolChoice{Mode: "tool", Name: name.kept()}
 		if !slices.ContainsFunc(a.q.Tools, func(t Tool) bool { return t.Name == name.text() }) {
 			a.refuse("tool_choice", "", "Tool choice '%s' not found in 'tools' parameter.", clipID(name.text()))
 		}

@@ -14,7 +14,7 @@ var inputRoles = []string{"assistant", "system", "developer", "user"}
 // readResponses reads the body of a response.
 func (q *Request) readResponses(body *value, settings Settings) *Refusal {
 	a := asking{q: q}
-	q.Model = body.get("model").text()
+	q.Model = body.get("model").kept()
 	stored := body.get("previous_response_id").given() || body.get("conversation").given()
 	if q.Model == "" && !body.get("prompt").given() {
 		a.missing("model")

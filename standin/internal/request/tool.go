@@ -32,7 +32,7 @@ func (r *reading) readTools(tools *value) {
 		case !strings.Contains(typ, "_20"): // bash_20250124, text_editor_20250728 and others are run by the client
 			r.refuse("tools.%d: Input tag '%s' found using 'type' does not match any of the expected tags: 'bash_20250124', 'custom', 'text_editor_20250728', 'web_search_20250305'", i, clip(typ))
 		default:
-			r.q.Tools = append(r.q.Tools, Tool{Name: t.get("name").text()})
+			r.q.Tools = append(r.q.Tools, Tool{Name: t.get("name").kept()})
 		}
 		if r.refusal != nil {
 			return
@@ -72,7 +72,7 @@ func (r *reading) readCustom(i int, t *value) {
 		}
 	}
 	if r.refusal == nil {
-		r.q.Tools = append(r.q.Tools, Tool{Name: name.text(), Schema: schema.decode()})
+		r.q.Tools = append(r.q.Tools, Tool{Name: name.kept(), Schema: schema.decode()})
 	}
 }
 
@@ -95,7 +95,7 @@ func (r *reading) readToolChoice(choice *value) {
 		r.refuse("tool_choice: Input should be a valid dictionary")
 		return
 	}
-	c := ToolChoice{Mode: choice.get("type").text()}
+	c := ToolChoice{Mode: choice.get("type").kept()}
 	named := func(t Tool) bool { return t.Name == c.Name }
 	switch c.Mode {
 	case "auto", "none":
@@ -108,7 +108,7 @@ func (r *reading) readToolChoice(choice *value) {
 		if !name.is(isString) {
 			r.refuse("tool_choice.tool.name: Field required")
 		}
-		c.Name = name.text()
+		c.Name = name.kept()
 		if !slices.ContainsFunc(r.q.Tools, named) && !slices.Contains(r.server, c.Name) {
 			r.refuse("Tool '%s' not found in provided tools", clipID(c.Name))
 		}
