@@ -21,7 +21,7 @@ func TestWithoutItsPromptARequestHoldsNothingOfItsBody(t *testing.T) {
 			"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object","properties":{"where":{"type":"string"}}}}}],
 			"messages":[{"role":"user","content":"` + text + `"}]}`},
 		"responses": {"/v1/responses", `{"model":"gpt-5","tool_choice":"auto","tools":[{"type":"function","name":"look","parameters":{"type":"object","title":"place"}}],"input":"` + text + `"}`},
-		"batch": {"/v1/messages/batches", `{"requests":[{"custom_id":"one","params":{"model":"claude-sonnet-5-5","max_tokens":9,"messages":[{"role":"user","content":"` + text + `"}]}}]}`},
+		"batch":     {"/v1/messages/batches", `{"requests":[{"custom_id":"one","params":{"model":"claude-sonnet-5-5","max_tokens":9,"messages":[{"role":"user","content":"` + text + `"}]}}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			held := make([]request.Request, 8)
