@@ -36,6 +36,10 @@ type reply struct {
 	ticket    *ticket       // of the rate limits; nil: there are none
 	first     time.Duration // before the first content
 	tokens    tokenTimes    // before each further content
+
+	// last holds back what is written until the handler has returned. By then the exchange has departed and its place is
+	// free: a client that has seen the end of its reply finds it ended, and what it sends next never meets it.
+	last bool
 }
 
 // play gives the reply that the step asks for.
@@ -178,12 +182,12 @@ func retryAfter(value string, now time.Time) string {
 func (a *reply) send(status int, contentType string, body []byte) {
 	if status == http.StatusNoContent || status == http.StatusNotModified { // these have no body by definition
 		a.start(status, contentType, -1)
-		a.write(nil)
+		a.writeLast(nil)
 		return
 	}
 	body = a.coded(body)
 	a.start(status, contentType, len(body))
-	a.write(body)
+	a.writeLast(body)
 }
 
 // coded is a whole body as it goes over the wire.
@@ -262,12 +266,25 @@ func (a *reply) write(b []byte) {
 	a.stillThere()
 	n, err := a.w.Write(b)
 	a.entry.sent(n)
-	if err == nil {
+	if err == nil && !a.last {
 		err = a.rc.Flush()
 	}
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		a.abort(Client)
 	}
+}
+
+// lastBytes is how much of a reply net/http surely keeps until the handler has returned: its buffer holds twice as much.
+const lastBytes = 1024
+
+// writeLast sends the last of a reply.
+func (a *reply) writeLast(b []byte) {
+	if n := len(b) - lastBytes; n > 0 {
+		a.write(b[:n])
+		b = b[n:]
+	}
+	a.last = true
+	a.write(b)
 }
 
 // stillThere ends the exchange when the client has left.

@@ -94,3 +94,66 @@ func ExampleServer() {
 	// 200  req_standin_000002
 	// 2 requests arrived
 }
+
+// Who has seen the end of a reply must find the exchange ended and its place free, or a client that sends one request
+// after the other would seem to send two at once. Real sockets show it: there the two sides run at the same time.
+func TestTheEndOfAReplyIsSeenAfterTheExchangeHasEnded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		step standin.Step
+		body string
+		end  string // of a stream
+	}{
+		"message":       {standin.Step{}, question, ""},
+		"error":         {standin.Step{Kind: standin.HTTP, Status: 529}, question, ""},
+		"oversized":     {standin.Step{Kind: standin.HTTP, Status: 503, Form: standin.FormOversized}, question, ""},
+		"stream":        {standin.Step{}, streamQuestion, "data: {\"type\":\"message_stop\"}\n\n"},
+		"stream in one": {standin.Step{Writes: standin.WriteAll}, streamQuestion, "data: {\"type\":\"message_stop\"}\n\n"},
+		"stream, gzip":  {standin.Step{Gzip: true}, streamQuestion, "data: {\"type\":\"message_stop\"}\n\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.step.Times = -1
+			s, url := standin.Serve(t, standin.Plan{Steps: []standin.Step{tt.step}, Limits: &standin.Limits{Concurrent: 1}})
+			c := &http.Client{Transport: &http.Transport{}}
+			defer c.CloseIdleConnections()
+			for range 25 {
+				seeTheEnd(t, c, url+anthropicPath, tt.body, tt.end)
+				if n := s.Open(); n != 0 {
+					t.Fatalf("%d requests are open after the end of a reply", n)
+				}
+			}
+			for _, e := range s.Journal() {
+				if e.Open() || e.Fault == standin.Throttled || e.ClosedBy != "" {
+					t.Fatalf("exchange %d: %+v", e.Number, e)
+				}
+			}
+		})
+	}
+}
+
+// seeTheEnd sends a request and returns as soon as the last byte that matters has come.
+func seeTheEnd(t *testing.T, c *http.Client, url, body, end string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("x-api-key", "good")
+	req.Header.Set("anthropic-version", "2023-06-01")
+	res, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if end == "" {
+		_, err = io.CopyN(io.Discard, res.Body, res.ContentLength)
+	}
+	var seen []byte
+	for buf := make([]byte, 4096); end != "" && err == nil && !strings.HasSuffix(string(seen), end); {
+		var n int
+		n, err = res.Body.Read(buf)
+		seen = append(seen, buf[:n]...)
+	}
+	if err != nil && err != io.EOF {
+		t.Fatal(err)
+	}
+}

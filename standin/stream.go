@@ -33,6 +33,9 @@ func (a *reply) stream(result result) {
 			contents++
 		}
 		a.bill(tokens{Input: result.usage.Input, Output: min(e.Output, result.usage.Output)})
+		if e.Part == answer.Final && a.step.Writes != WriteByte {
+			a.last = true
+		}
 		out.event(e.Event)
 	}
 	out.close()
