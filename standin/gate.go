@@ -78,20 +78,25 @@ func (g *gate) Close() error {
 // keep opens and closes the port as the timeline has it, until the gate is closed.
 func (g *gate) keep() {
 	for {
-		state := g.server.state.Load()
-		now := g.server.now().Sub(state.origin)
-		kind, until := state.script.connections(now)
-		left := until // never
-		if until != never {
-			left = until - now
-		}
-		if !g.set(kind) {
-			left = reopening
-		}
-		if !g.sleep(left, state.replaced) {
+		if left, replaced := g.follow(); !g.sleep(left, replaced) {
 			return
 		}
 	}
+}
+
+// follow makes the port what the timeline has now, and returns how long that lasts and what ends it before.
+func (g *gate) follow() (left time.Duration, replaced <-chan struct{}) {
+	state := g.server.state.Load()
+	now := g.server.now().Sub(state.origin)
+	kind, until := state.script.connections(now)
+	left = until // never
+	if until != never {
+		left = until - now
+	}
+	if !g.set(kind) {
+		left = reopening
+	}
+	return left, state.replaced
 }
 
 // sleep waits for a time, never for ever, or until the plan is replaced, and reports false once the gate is closed.

@@ -43,6 +43,7 @@ func (s *Server) Start(addr string) (url string, stop func() error, err error) {
 			}
 		},
 	}
+	door.follow()                                 // an outage that is on already meets the first connection too
 	running.Go(func() { _ = server.Serve(door) }) // always ends with ErrServerClosed: stop is the only way out
 	running.Go(door.keep)
 	stop = func() error {
