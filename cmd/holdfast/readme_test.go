@@ -36,7 +36,26 @@ func atStandin(t *testing.T) {
 	t.Cleanup(func() { _ = stop() })
 	t.Setenv("ANTHROPIC_BASE_URL", url)
 	t.Setenv("ANTHROPIC_API_KEY", "any")
+	plan := readmeBlock(t, "yaml", "")
 	t.Chdir(t.TempDir())
+	if err := os.WriteFile("plan.yaml", plan, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readmeBlock is the one block of the README in a language that begins so.
+func readmeBlock(t *testing.T, language, start string) []byte {
+	t.Helper()
+	block := regexp.MustCompile("(?s)```"+language+"\n("+start+".*?)```").FindAllStringSubmatch(readReadme(t), -1)
+	if len(block) != 1 {
+		t.Fatalf("the README has %d blocks of %s that begin with %q, want 1", len(block), language, start)
+	}
+	return []byte(block[0][1])
+}
+
+// serves reports whether a command line serves until it is interrupted.
+func serves(args []string) bool {
+	return args[0] == "standin" && (len(args) == 1 || strings.HasPrefix(args[1], "--") || args[1] == "record")
 }
 
 // played runs a command line as the README quotes it. A server is interrupted as soon as it says where it listens.
@@ -45,12 +64,16 @@ func played(t *testing.T, line string) (out string, code int) {
 	args := split(line)[1:]
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	if args[0] == "standin" {
+	switch {
+	case serves(args):
 		args = append(args, "--listen", "127.0.0.1:0")
+	case strings.HasPrefix(line, "holdfast standin report"): // of a stand-in that other lines have not been at
+		_, url := standin.Serve(t, standin.Plan{})
+		t.Setenv("ANTHROPIC_BASE_URL", url)
 	}
 	var o, words watched
 	o.seen = func(text string) {
-		if strings.HasPrefix(text, "export ") {
+		if serves(args) && strings.HasPrefix(text, "export ") {
 			interrupt()
 		}
 	}
@@ -130,20 +153,15 @@ func TestReadmeCommandsRunAndNumbersComeOut(t *testing.T) {
 	}
 }
 
-var goBlock = regexp.MustCompile("(?s)```go\n(package main.*?)```")
-
 // The example is built in the module as if it were a package of it, and run against a stand-in.
 func TestReadmeExampleWorks(t *testing.T) {
-	source := goBlock.FindStringSubmatch(readReadme(t))
-	if source == nil {
-		t.Fatal("the README has no Go example")
-	}
+	source := readmeBlock(t, "go", "package main")
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	atStandin(t)
-	if err := os.WriteFile("main.go", []byte(source[1]), 0o600); err != nil {
+	if err := os.WriteFile("main.go", source, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	here, err := filepath.Abs("main.go")
