@@ -8,7 +8,7 @@ import (
 	"holdfast/standin"
 )
 
-// The TypeScript SDK of the Claude API works against the stand-in and behaves under its faults as its source says.
+// The TypeScript SDK of the Claude API works against the stand-in and behaves under its faults as its source says (B178).
 func TestNodeAnthropic(t *testing.T) {
 	playNode(t, "anthropic.mjs", slices.Concat(
 		nodeAnthropicAnswers(), nodeAnthropicErrors(), nodeAnthropicWaits(), nodeAnthropicBrokenReplies(), nodeAnthropicBrokenStreams(),

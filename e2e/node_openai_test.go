@@ -8,7 +8,7 @@ import (
 	"holdfast/standin"
 )
 
-// The Node SDK of OpenAI works against the stand-in and behaves under its faults as its source says.
+// The Node SDK of OpenAI works against the stand-in and behaves under its faults as its source says (B178).
 func TestNodeOpenAI(t *testing.T) {
 	playNode(t, "openai.mjs", slices.Concat(nodeOpenAIAnswers(), nodeOpenAIErrors(), nodeOpenAIWaits(), nodeOpenAIBroken(), nodeOpenAIWork()))
 }

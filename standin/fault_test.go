@@ -90,6 +90,7 @@ func list(parts ...any) (all []string) {
 	return all
 }
 
+// The switch for each kind of cut at each place, of B179, is a table here.
 func TestStreamEndsWhereAndHowTheStepSays(t *testing.T) {
 	tests := []struct {
 		name    string

@@ -16,7 +16,7 @@ import (
 	"holdfast/standin"
 )
 
-// TestRealSockets are the few things that only TCP can show.
+// TestRealSockets are the few things that only TCP can show, the ends of B179 among them.
 func TestRealSockets(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	s := standin.New(standin.Plan{Reply: "one two three", Steps: []standin.Step{

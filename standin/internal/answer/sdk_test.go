@@ -152,6 +152,7 @@ func (s scenario) answer(shape answer.Shape) answer.Answer {
 	return answer.New(s.request, s.options)
 }
 
+// B178: a stock SDK reports a complete message.
 func TestAnthropicSDKReadsTheAnswer(t *testing.T) {
 	ask := anthropic.MessageNewParams{Model: "m", MaxTokens: 10, Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("hello"))}}
 	for _, s := range scenarios(t) {
