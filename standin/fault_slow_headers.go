@@ -42,7 +42,7 @@ func (a *reply) trickle(result result, gap time.Duration) {
 	}
 	defer func() { _ = conn.Close() }() // told by connection: close
 	a.entry.headers(result.status, a.w.Header())
-	for line := range bytes.SplitAfterSeq(head, []byte("\r\n")) {
+	for line := range bytes.Lines(head) {
 		if _, err := conn.Write(line); err != nil {
 			a.abort(Client)
 		}
