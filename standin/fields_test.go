@@ -113,15 +113,16 @@ func seen(t *testing.T, plan standin.Plan, o operation, times int) (all []wire) 
 			if n > 0 {
 				got.add(time.Since(began), buffer[:n])
 			}
-			if errors.As(err, &netErr) && netErr.Timeout() {
-				got.err = "the client left"
-				break
-			} else if err != nil && err != io.EOF {
-				got.err = err.Error()
-				break
-			} else if err != nil {
-				break
+			if err == nil {
+				continue
 			}
+			if errors.As(err, &netErr) && netErr.Timeout() {
+				err = errors.New("the client left")
+			}
+			if err != io.EOF {
+				got.err = err.Error()
+			}
+			break
 		}
 		got.took = time.Since(began)
 		_ = conn.Close()
