@@ -2,10 +2,14 @@
 // tests and game days. A Plan says what goes wrong, a Server is the
 // http.Handler that plays it, and its journal says what really arrived:
 //
-//	s := standin.New(standin.Failing(2, 429, "1")) // two 429 with retry-after 1, then answers
-//	url, stop, err := s.Start("")
+//	server, url := standin.Serve(t, standin.Failing(2, 429, "1")) // two 429 with retry-after 1, then answers
+//	client := anthropic.NewClient(option.WithBaseURL(url), option.WithAPIKey("any"))
 //	…
-//	gaps := s.Journal().Gaps() // time between arrivals
+//	standin.Expect(t, server.Journal(), standin.Requests(3), standin.WaitsHonoured(0))
+//
+// Serve is for tests. Server.Start serves until it is stopped, New gives the bare
+// handler, and Rehearse plays a plan without a network and without a clock. The
+// command "holdfast standin" does all of it for clients in any language.
 //
 // It speaks the Messages API with token counts, batches, models and files, and
 // of the OpenAI API chat completions and responses, as JSON and as event streams,

@@ -33,7 +33,7 @@ type Exchange struct {
 	HeadersAt   time.Time     `json:"headers_at,omitzero"`    // when the reply's headers were written; zero when none were
 	FirstByteAt time.Time     `json:"first_byte_at,omitzero"` // when the first byte of the reply's body was written; zero when none was
 	Departed    time.Time     `json:"departed,omitzero"`      // when its reply ended; zero while it is open
-	Method      string        `json:"method"`                 //
+	Method      string        `json:"method"`                 // of HTTP
 	Path        string        `json:"path"`                   // without the query
 	Endpoint    string        `json:"endpoint,omitempty"`     // operation of the API; "" for a path that it does not have
 	Model       string        `json:"model,omitempty"`        // as asked for
@@ -79,7 +79,8 @@ func (e Exchange) Delivered() bool {
 // the reply comes whole under a good status.
 var spoiling = []Kind{Rejected, Throttled, HTTP, SpendCap, RampLimit, Empty, HTML, Error, Malformed, Nameless, HalfTool, Lost}
 
-// Journal is a list of exchanges in order of arrival.
+// Journal is a list of exchanges in order of arrival. It is a copy: requests that
+// come later do not change it.
 type Journal []Exchange
 
 // Job returns the exchanges of one job; "" are those without a job.
@@ -92,7 +93,8 @@ func (j Journal) Where(pass func(Exchange) bool) Journal {
 	return slices.DeleteFunc(slices.Clone(j), func(e Exchange) bool { return !pass(e) })
 }
 
-// Gaps returns the times between one arrival and the next.
+// Gaps returns the times between one arrival and the next, one fewer than there
+// are exchanges; nil for none and for one.
 func (j Journal) Gaps() []time.Duration {
 	if len(j) < 2 {
 		return nil

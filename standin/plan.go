@@ -71,7 +71,8 @@ const (
 	PerJob  Per = "job"
 )
 
-// Match is a condition on a request. Every field that is set must fit. Globs
+// Match is a condition on a request. Every field that is set must fit; the zero
+// value of a field, and of the whole, fits every request. Globs
 // know * for any run of characters and ? for one; all else is literal.
 type Match struct {
 	// Path is a glob for the URL path without a base path: "/v1/messages*".
@@ -157,7 +158,7 @@ type Batches struct {
 	Lifetime time.Duration `yaml:"lifetime"`
 }
 
-// Latency is how long an answer takes to come.
+// Latency is how long an answer takes to come. The zero value is no time.
 type Latency struct {
 	// FirstToken is the time from the request to the first content event, or to
 	// the headers of an answer that is not a stream.
@@ -170,6 +171,7 @@ type Latency struct {
 // Spread is a time that is drawn, by seed, job and attempt. The zero value is
 // no time. In a document it is a time for a constant one, {min, max} for an even
 // spread, or {median, p99} for a log-normal one, which is how API latencies look.
+// Negative times, both pairs at once and a Max below Min are mistakes.
 type Spread struct {
 	// Min and Max bound an even spread; equal bounds make it constant.
 	Min time.Duration `yaml:"min"`
@@ -181,7 +183,8 @@ type Spread struct {
 
 // Failing returns the plan of a server that fails n times with the status and
 // then answers. Negative n fails for ever, 0 never. retryAfter is the value of
-// the retry-after header; "" leaves it out.
+// the retry-after header; "" leaves it out. The status is 200 to 599; with
+// another one New panics, as for every plan with a mistake.
 func Failing(n, status int, retryAfter string) Plan {
 	if n == 0 {
 		return Plan{}

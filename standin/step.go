@@ -3,7 +3,8 @@ package standin
 import "time"
 
 // Step is one fault, or one good answer. Which fields a Kind takes is in the
-// table that Faults returns; Validate refuses the others.
+// table that Faults returns; Validate refuses the others, and negative times and
+// counts but for Times.
 type Step struct {
 	// Kind is the fault. Default: ok.
 	Kind Kind `yaml:"kind"`
@@ -16,7 +17,7 @@ type Step struct {
 	// Header holds further headers of the reply. Several values of one header are
 	// sent as several lines.
 	Header Header `yaml:"header"`
-	// RequestID replaces the request id, which is counted otherwise.
+	// RequestID replaces the request id. Default: one that counts the requests.
 	RequestID string `yaml:"request_id"`
 
 	// Status is the HTTP status, 200 to 599, of an http step, which needs one,
@@ -51,7 +52,7 @@ type Step struct {
 	// above 0, else Preamble.
 	At Stage `yaml:"at"`
 	// After is the number of content events before the fault. An answer that is
-	// too short for it is repeated until it is long enough.
+	// too short for it is repeated until it is long enough. At most 1,000,000.
 	After int `yaml:"after"`
 	// How is the way a cut ends the reply. Default: clean.
 	How Ending `yaml:"how"`
@@ -82,32 +83,34 @@ type Step struct {
 // Kind is the noun of a fault. Each has a file of its own.
 type Kind string
 
-// The kinds a Step can have. The zero value means ok.
+// The kinds a Step can have; Faults returns a paragraph on each. The zero value
+// means ok. Refused and Hang are about connections, so only an incident of the
+// timeline can have them.
 const (
-	OK            Kind = "ok"
-	HTTP          Kind = "http"
-	SpendCap      Kind = "spend_cap"
-	RampLimit     Kind = "ramp_limit"
-	Empty         Kind = "empty"
-	HTML          Kind = "html"
-	Timeout       Kind = "timeout"
-	Reset         Kind = "reset"
-	Lost          Kind = "lost"
-	SlowHeaders   Kind = "slow_headers"
-	Error         Kind = "error"
-	Cut           Kind = "cut"
-	Stall         Kind = "stall"
-	Duplicate     Kind = "duplicate"
-	Malformed     Kind = "malformed"
-	Nameless      Kind = "nameless"
-	Refusal       Kind = "refusal"
-	Truncation    Kind = "truncation"
-	Pause         Kind = "pause_turn"
-	ContextWindow Kind = "context_window"
-	StopReason    Kind = "stop_reason"
-	HalfTool      Kind = "half_tool"
-	Refused       Kind = "refused"
-	Hang          Kind = "hang"
+	OK            Kind = "ok"             // a complete answer
+	HTTP          Kind = "http"           // a status with the provider's error body, or any body
+	SpendCap      Kind = "spend_cap"      // a limit on money, which no retry gets past
+	RampLimit     Kind = "ramp_limit"     // a 429 because the traffic grows too fast
+	Empty         Kind = "empty"          // a 200 without a body
+	HTML          Kind = "html"           // a 200 with a web page
+	Timeout       Kind = "timeout"        // no byte until the client leaves
+	Reset         Kind = "reset"          // a broken connection before the work
+	Lost          Kind = "lost"           // the work is done and billed, and the reply is lost
+	SlowHeaders   Kind = "slow_headers"   // headers that come one line at a time
+	Error         Kind = "error"          // an error event inside a 200
+	Cut           Kind = "cut"            // a stream that ends before its end
+	Stall         Kind = "stall"          // a stream that falls silent, and perhaps goes on
+	Duplicate     Kind = "duplicate"      // an event that comes twice
+	Malformed     Kind = "malformed"      // an event whose data is not JSON
+	Nameless      Kind = "nameless"       // events without their event: line
+	Refusal       Kind = "refusal"        // a 200 with stop_reason refusal
+	Truncation    Kind = "truncation"     // a 200 with stop_reason max_tokens
+	Pause         Kind = "pause_turn"     // a 200 with stop_reason pause_turn
+	ContextWindow Kind = "context_window" // a 200 with stop_reason model_context_window_exceeded
+	StopReason    Kind = "stop_reason"    // a 200 with a stop_reason that nobody knows yet
+	HalfTool      Kind = "half_tool"      // a tool call whose arguments end half-way
+	Refused       Kind = "refused"        // no connection: the port is closed
+	Hang          Kind = "hang"           // a connection that is accepted and never read
 )
 
 // The kinds that the journal knows besides: no step is used up by either.
