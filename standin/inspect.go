@@ -45,6 +45,10 @@ func (s *Server) inspect(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		if i.method == r.Method {
+			if r.Method != http.MethodGet && r.Header.Get("origin") != "" {
+				http.Error(w, "standin: no web page may change anything here", http.StatusForbidden)
+				return
+			}
 			i.do(s, w, r)
 			return
 		}

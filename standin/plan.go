@@ -32,8 +32,9 @@ type Plan struct {
 	Batches Batches `yaml:"batches"`
 	// Tape answers requests with what was recorded, and the steps lie over it: ok
 	// plays the recording, any other step its fault. One that shapes an answer,
-	// such as refusal, has one made in place of the recording. A request that is not on the
-	// tape gets a 404. nil: answers are made. A document cannot name one.
+	// such as refusal, has one made in place of the recording. Of the exchanges with
+	// the same method, path and body the next one answers; when there is none, the next one with the same
+	// method, path and model, so that prompts may differ; and when there is none of those, a 404. nil: answers are made. A document cannot name one.
 	Tape *Tape `yaml:"-"`
 	// Reply is the text of every answer. Default: a short sentence.
 	Reply string `yaml:"reply"`

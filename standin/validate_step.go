@@ -141,8 +141,14 @@ func (c checker) texts(path string, s *Step) {
 		at := strict.Join(path+".header", name)
 		if !headerName(name) {
 			c.wrong(at, "%q is not the name of a header", name)
+		} else if slices.Contains(transferHeaders, strings.ToLower(name)) {
+			c.wrong(at, "%s belongs to the transfer, not to the reply; form truncated and a cut show what a wrong length does", name)
 		} else if slices.ContainsFunc(s.Header[name], func(v string) bool { return !headerText(v) }) {
 			c.wrong(at, "it holds a control character")
 		}
 	}
 }
+
+// transferHeaders are those that net/http writes by itself: any other value breaks the connection, for which there are
+// faults that the journal knows.
+var transferHeaders = []string{"content-length", "transfer-encoding", "connection", "trailer"}

@@ -201,3 +201,21 @@ func TestMistakesInAFileBeginWithItsName(t *testing.T) {
 		t.Errorf("%+v, %v", plan, err)
 	}
 }
+
+// Headers of the transfer would break the connection in a way that no journal tells of.
+func TestHeadersOfTheTransferAreNoHeadersOfAPlan(t *testing.T) {
+	for _, name := range []string{"content-length", "Content-Length", "transfer-encoding", "connection", "trailer"} {
+		err := standin.Plan{Steps: []standin.Step{{Header: standin.Header{name: {"5"}}}}}.Validate()
+		if err == nil || !strings.Contains(err.Error(), "belongs to the transfer") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestPlanMayBeginWithAByteOrderMark(t *testing.T) {
+	for _, text := range []string{"\ufeffseed: 7\n", "\ufeff{\"seed\": 7}"} {
+		if plan, err := standin.ParsePlan([]byte(text)); err != nil || plan.Seed != 7 {
+			t.Errorf("%q: seed %d, %v", text, plan.Seed, err)
+		}
+	}
+}

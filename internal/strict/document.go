@@ -4,6 +4,7 @@
 package strict
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -80,8 +81,9 @@ func (d *Document) Decode(text []byte, into any) {
 // parse reads YAML. A JSON text may be indented with tabs, which YAML forbids; inside JSON strings a tab cannot stand,
 // so every tab there is white space.
 func parse(text []byte) (*ast.File, error) {
-	if trimmed := strings.TrimLeft(string(text), " \t\r\n\ufeff"); strings.HasPrefix(trimmed, "{") {
-		text = []byte(strings.NewReplacer("\t", " ", "\ufeff", "").Replace(string(text)))
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors begin every file with it
+	if trimmed := strings.TrimLeft(string(text), " \t\r\n"); strings.HasPrefix(trimmed, "{") {
+		text = bytes.ReplaceAll(text, []byte("\t"), []byte(" "))
 	}
 	return guarded(text)
 }
