@@ -43,11 +43,11 @@ func TestExamplePlansGiveTheirReports(t *testing.T) {
 		fails   string
 	}{
 		{"batch", drill.Traffic{Calls: 20}, ""},
-		{"brownout", drill.Traffic{Rate: 2}, ""},
-		{"flaky", drill.Traffic{Calls: 2000}, ""},
+		{"brownout", drill.Traffic{Rate: 1}, ""},
+		{"flaky", drill.Traffic{Calls: 600}, ""},
 		{"limits", drill.Traffic{Calls: 600, Rate: 2}, ""},
 		{"model", drill.Traffic{Rate: 2, Model: "claude-opus-4-1"}, "calls answered by holdfast"},
-		{"outage", drill.Traffic{}, "calls answered by holdfast"},
+		{"outage", drill.Traffic{Rate: 4}, "calls answered by holdfast"},
 		{"streams", drill.Traffic{Calls: 12, Stream: true}, ""},
 		{"tutorial", drill.Traffic{Calls: 5, Rate: -1, Workers: 1}, ""},
 	} {
