@@ -15,15 +15,15 @@ import (
 
 var messages = &url.URL{Path: "/v1/messages"}
 
-// record1 plays the life of one exchange on the journal, as a server does.
-func (j *journal) record1(i int, header http.Header) *entry {
+// record1 plays the life of one exchange on the journal, as a server does. Its reply has so many events.
+func (j *journal) record1(i int, header http.Header, events int) *entry {
 	e := j.arrive(&http.Request{Method: "POST", URL: messages, Header: header})
 	e.read([]byte("{}"))
 	e.asked(request.Request{Key: header.Get("x-api-key"), Endpoint: request.Messages, Model: "claude-sonnet-5-5", Stream: true})
 	e.rule("rules.0")
 	e.begin(OK, fmt.Sprintf("JOB-%06d", i), 1, fmt.Sprintf("req_standin_%06d", i))
 	e.headers(200, http.Header{})
-	for n := range 10 {
+	for n := range events {
 		e.sent(100)
 		e.bill(tokens{Input: 10, Output: n})
 	}
@@ -32,19 +32,23 @@ func (j *journal) record1(i int, header http.Header) *entry {
 }
 
 // The journal is always full in a long run, so its size is what a run needs.
-func TestFullJournalTakesLessThanFiftyMegabytes(t *testing.T) {
+func TestFullJournalTakesLessThanFiftyMegabytesAndKeepsTheNewest(t *testing.T) {
+	const more = 7
 	header := http.Header{"X-Api-Key": {"k"}, "X-Stainless-Retry-Count": {"0"}}
 	before := heap()
 	j := newJournal()
-	for i := range journalSize {
-		j.record1(i, header)
+	for i := range journalSize + more {
+		j.record1(i, header, 1)
 	}
 	size := heap() - before
 	t.Logf("%.1f MB, %d bytes for each exchange", float64(size)/1e6, size/journalSize)
 	if size > 50e6 {
 		t.Errorf("a full journal takes %.1f MB", float64(size)/1e6)
 	}
-	runtime.KeepAlive(j)
+	all, forgotten := j.copy()
+	if len(all) != journalSize || forgotten != more || all[0].Number != more+1 || all[len(all)-1].Number != journalSize+more {
+		t.Errorf("%d exchanges, %d to %d, %d forgotten", len(all), all[0].Number, all[len(all)-1].Number, forgotten)
+	}
 }
 
 func heap() int64 {
@@ -81,7 +85,7 @@ func TestEntriesAreSafeForConcurrentUse(t *testing.T) {
 	for i := range 50 {
 		wg.Go(func() {
 			for range 20 {
-				j.record1(i, http.Header{})
+				j.record1(i, http.Header{}, 10)
 			}
 		})
 	}
@@ -130,7 +134,7 @@ func BenchmarkJournal(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			for i := 0; pb.Next(); i++ {
-				j.record1(i, header)
+				j.record1(i, header, 10)
 			}
 		})
 	})
@@ -152,7 +156,7 @@ func BenchmarkJournal(b *testing.B) {
 	b.Run("copy", func(b *testing.B) { // of a full journal
 		j := newJournal()
 		for i := range journalSize {
-			j.record1(i, header)
+			j.record1(i, header, 1)
 		}
 		for b.Loop() {
 			j.copy()

@@ -167,26 +167,6 @@ func TestJournalIsReadableOverHTTP(t *testing.T) {
 	})
 }
 
-func TestJournalKeepsTheNewestHundredThousand(t *testing.T) {
-	const more = 7
-	s := standin.New(standin.Plan{})
-	for range 100_000 + more {
-		s.ServeHTTP(discard{}, &http.Request{Method: "GET", URL: nowhere, Body: http.NoBody})
-	}
-	j := s.Journal()
-	if len(j) != 100_000 || j[0].Number != more+1 || j[len(j)-1].Number != 100_000+more {
-		t.Errorf("%d exchanges, %d to %d", len(j), j[0].Number, j[len(j)-1].Number)
-	}
-}
-
-var nowhere = httptest.NewRequest("GET", "/v1/nothing", nil).URL
-
-type discard struct{}
-
-func (discard) Header() http.Header         { return http.Header{} }
-func (discard) Write(b []byte) (int, error) { return len(b), nil }
-func (discard) WriteHeader(int)             {}
-
 func TestParallelJobsGetTheSameFaultsInEveryRun(t *testing.T) {
 	const jobs = 200
 	plan := standin.Plan{Jobs: make(map[string][]standin.Step)}

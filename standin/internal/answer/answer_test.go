@@ -3,6 +3,7 @@ package answer_test
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -264,8 +265,8 @@ func TestSameRequestGetsTheSameBytes(t *testing.T) {
 			body, events := build()
 			for range 20 {
 				again, more := build()
-				if diff := cmp.Diff(body, again) + cmp.Diff(events, more); diff != "" {
-					t.Fatalf("another time (-first +second):\n%s", diff)
+				if body != again || !reflect.DeepEqual(events, more) { // in a fraction of the time of a Diff
+					t.Fatalf("another time (-first +second):\n%s", cmp.Diff(body, again)+cmp.Diff(events, more))
 				}
 			}
 			if strings.Contains(body, "secret") {

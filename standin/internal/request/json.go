@@ -97,14 +97,11 @@ func (p *parser) fail(what string) *syntaxError {
 }
 
 func (p *parser) space() {
-	for p.at < len(p.text) {
-		switch p.text[p.at] {
-		case ' ', '\n', '\r', '\t':
-			p.at++
-		default:
-			return
-		}
+	text, at := p.text, p.at
+	for at < len(text) && (text[at] == ' ' || text[at] == '\n' || text[at] == '\r' || text[at] == '\t') {
+		at++
 	}
+	p.at = at
 }
 
 // peek returns the next byte, or 0 at the end.
@@ -255,9 +252,18 @@ func (p *parser) str() (value, *syntaxError) {
 		case c < ' ': // the end of the text as well
 			return value{}, p.fail("unexpected control character in string")
 		default:
-			p.at++
+			p.plain()
 		}
 	}
+}
+
+// plain passes over characters of a string that mean themselves. Most of a body is such text.
+func (p *parser) plain() {
+	text, at := p.text, p.at
+	for at < len(text) && text[at] >= ' ' && text[at] != '"' && text[at] != '\\' {
+		at++
+	}
+	p.at = at
 }
 
 // escape reads one escaped character, or a surrogate pair.
