@@ -115,7 +115,11 @@ func TestTheEndOfAReplyIsSeenAfterTheExchangeHasEnded(t *testing.T) {
 			s, url := standin.Serve(t, standin.Plan{Steps: []standin.Step{tt.step}, Limits: &standin.Limits{Concurrent: 1}})
 			c := &http.Client{Transport: &http.Transport{}}
 			defer c.CloseIdleConnections()
-			for range 25 {
+			rounds := 25
+			if tt.step.Form == standin.FormOversized {
+				rounds = 3
+			}
+			for range rounds {
 				seeTheEnd(t, c, url+anthropicPath, tt.body, tt.end)
 				if n := s.Open(); n != 0 {
 					t.Fatalf("%d requests are open after the end of a reply", n)
