@@ -139,11 +139,12 @@ func (c checker) texts(path string, s *Step) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Header)) {
 		at := strict.Join(path+".header", name)
-		if !headerName(name) {
+		switch {
+		case !headerName(name):
 			c.wrong(at, "%q is not the name of a header", name)
-		} else if slices.Contains(transferHeaders, strings.ToLower(name)) {
+		case slices.Contains(transferHeaders, strings.ToLower(name)):
 			c.wrong(at, "%s belongs to the transfer, not to the reply; form truncated and a cut show what a wrong length does", name)
-		} else if slices.ContainsFunc(s.Header[name], func(v string) bool { return !headerText(v) }) {
+		case slices.ContainsFunc(s.Header[name], func(v string) bool { return !headerText(v) }):
 			c.wrong(at, "it holds a control character")
 		}
 	}
