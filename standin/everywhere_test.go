@@ -268,6 +268,7 @@ func (w *bareWriter) Write(b []byte) (int, error) { return w.body.Write(b) }
 
 // TestEveryFaultWithoutAConnection calls the handler as tests do that have no server.
 func TestEveryFaultWithoutAConnection(t *testing.T) {
+	t.Parallel()
 	for _, step := range everyStep() {
 		for _, o := range operationsFor(step) {
 			synctest.Test(t, func(t *testing.T) {

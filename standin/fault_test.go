@@ -296,6 +296,7 @@ func TestRepliesThatAreNoAnswers(t *testing.T) {
 }
 
 func TestRequestsThatTheAPIRefusesUseNoStep(t *testing.T) {
+	t.Parallel()
 	ask := func(method, path, body string, header ...string) *http.Request {
 		req, err := http.NewRequest(method, "http://api.test"+path, strings.NewReader(body))
 		if err != nil {

@@ -135,6 +135,7 @@ func seen(t *testing.T, plan standin.Plan, o operation, times int) (all []wire) 
 // TestEveryFieldThatAFaultTakesChangesWhatAClientSees plays every field of every kind once
 // without and once with it, to a client that looks at every byte and the time at which it comes.
 func TestEveryFieldThatAFaultTakesChangesWhatAClientSees(t *testing.T) {
+	t.Parallel()
 	recording := recordFrom(t, standin.Plan{Reply: "four five six"}, operations[0], operations[1])
 	for _, bench := range []struct {
 		name   string

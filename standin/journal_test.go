@@ -168,6 +168,7 @@ func TestJournalIsReadableOverHTTP(t *testing.T) {
 }
 
 func TestParallelJobsGetTheSameFaultsInEveryRun(t *testing.T) {
+	t.Parallel()
 	const jobs = 200
 	plan := standin.Plan{Jobs: make(map[string][]standin.Step)}
 	for i := range jobs {

@@ -2,7 +2,6 @@ package standin_test
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"syscall"
@@ -43,7 +42,7 @@ func TestAnOutageOfConnectionsEndsOnTime(t *testing.T) {
 			if got.status == 200 {
 				break
 			}
-			if !errors.Is(got.err, syscall.ECONNREFUSED) && !errors.Is(got.err, io.EOF) && !errors.Is(got.err, syscall.ECONNRESET) {
+			if !errors.Is(got.err, syscall.ECONNREFUSED) && !dropped(got.err) {
 				t.Fatalf("%s, after: %+v", kind, got)
 			}
 			time.Sleep(5 * time.Millisecond)
@@ -78,6 +77,7 @@ func TestStopDuringAnOutage(t *testing.T) {
 // TestTimelineAsAnHourOfTrouble asks once a second through a slow hour, a growing outage, its
 // end and a recovery, and counts.
 func TestTimelineAsAnHourOfTrouble(t *testing.T) {
+	t.Parallel()
 	even := func(d time.Duration) standin.Spread { return standin.Spread{Min: d, Max: d} }
 	plan := standin.Plan{Seed: 7, Reply: "one", Timeline: []standin.Incident{
 		{Name: "ramp", From: 10 * time.Minute, To: 20 * time.Minute, Share: standin.Ramp{From: 0.0001, To: 1}, Step: standin.Step{Kind: standin.HTTP, Status: 529}},

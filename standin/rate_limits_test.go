@@ -193,6 +193,7 @@ func TestConcurrencyIsCountedWhileRepliesAreOpen(t *testing.T) {
 
 // TestFaultsGiveTheirPlaceBack: however a reply ends, its place among the concurrent ones is free again.
 func TestFaultsGiveTheirPlaceBack(t *testing.T) {
+	t.Parallel()
 	for _, step := range everyStep() {
 		synctest.Test(t, func(t *testing.T) {
 			plan := playing(step)

@@ -112,6 +112,7 @@ func playRehearsed(t *testing.T, plan standin.Plan, start time.Time, n int, gap 
 // What a rehearsal gives is what a server gives: the same step for each attempt of each job, the same statuses, headers,
 // bodies and times, the same bill, the same judgement.
 func TestRehearsalIsWhatTheServerDoes(t *testing.T) {
+	t.Parallel()
 	plans := map[string]standin.Plan{"every fault": {Reply: "one two three", Steps: allFaults()}}
 	files, err := filepath.Glob("testdata/plans/*.yaml")
 	if err != nil || len(files) < 8 {

@@ -94,6 +94,7 @@ func TestPlansChangeWhileRequestsAreOpen(t *testing.T) {
 
 // TestNoPageTellsASecret: a key, a prompt and an answer, each with a word of its own.
 func TestNoPageTellsASecret(t *testing.T) {
+	t.Parallel()
 	const key, prompt, reply = "sk-ant-api03-canary", "the prompt canary", "the reply canary"
 	type told struct {
 		standin.Kind

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"holdfast/internal/wire"
@@ -203,11 +204,21 @@ func (a *reply) compressed() bool {
 	return a.step.Gzip && slices.ContainsFunc(a.r.Header.Values("accept-encoding"), func(v string) bool { return strings.Contains(v, "gzip") })
 }
 
+// zippers are compressors that wait for the next reply: a new one is 800 kB of memory.
+var zippers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+
+func zipTo(b *bytes.Buffer) *gzip.Writer {
+	z, _ := zippers.Get().(*gzip.Writer) // nothing else is in there
+	z.Reset(b)
+	return z
+}
+
 func zipped(body []byte) []byte {
 	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
+	z := zipTo(&b)
 	_, _ = z.Write(body) // a buffer takes everything
 	_ = z.Close()
+	zippers.Put(z)
 	return b.Bytes()
 }
 

@@ -273,6 +273,7 @@ func TestReportIsReadableByMachines(t *testing.T) {
 // A full journal of one body, every reply of which asks to wait, is the worst
 // there is: each judge has to stay near linear in it.
 func TestReportOfAFullJournalTakesNoMinutes(t *testing.T) {
+	t.Parallel()
 	all := make([]standin.Exchange, 100_000)
 	for i := range all {
 		all[i] = posted(i, "", "x", status(429), asking(time.Hour))

@@ -68,6 +68,7 @@ func outcomes(t *testing.T, plan standin.Plan, workers int) map[string]string {
 }
 
 func TestTheSameFaultsWithOneAndWith200Workers(t *testing.T) {
+	t.Parallel()
 	one := outcomes(t, drawn(1), 1)
 	if diff := cmp.Diff(one, outcomes(t, drawn(1), 200)); diff != "" || len(one) != 1000 {
 		t.Errorf("%d attempts (-one worker +200):\n%s", len(one), diff)

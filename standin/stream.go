@@ -72,7 +72,7 @@ type stream struct {
 func newStream(a *reply) *stream {
 	out := &stream{reply: a, step: a.step}
 	if a.compressed() {
-		out.zip = gzip.NewWriter(&out.zipped)
+		out.zip = zipTo(&out.zipped)
 	}
 	return out
 }
@@ -179,12 +179,13 @@ func (o *stream) flush() {
 	}
 }
 
-// close ends a stream that ends properly.
+// close ends a stream that ends properly. Nothing is sent through it any more.
 func (o *stream) close() {
 	o.flush()
 	if o.zip != nil {
 		_ = o.zip.Close() // a buffer takes everything
 		o.unload()
+		zippers.Put(o.zip)
 	}
 }
 
