@@ -17,7 +17,7 @@ send the same when it is true. Nothing is billed.`,
 	},
 	instead: func(a *reply) {
 		a.step.Status, a.step.Code = http.StatusTooManyRequests, "ramp_limit_exceeded"
-		if a.dialect == wire.DialectOpenAI {
+		if a.q.Dialect == wire.DialectOpenAI {
 			a.step.Code = "slow_down"
 		}
 		if a.step.RetryAfter == "" {

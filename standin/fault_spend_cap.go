@@ -19,7 +19,7 @@ says so. Nothing is billed.`,
 	},
 	instead: func(a *reply) {
 		s := spendCaps[a.step.Cap]
-		if a.dialect == wire.DialectOpenAI {
+		if a.q.Dialect == wire.DialectOpenAI {
 			s = openAICaps[a.step.Cap]
 		}
 		if a.step.Message != "" {

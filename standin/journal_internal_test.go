@@ -36,7 +36,7 @@ func TestFullJournalTakesLessThanFiftyMegabytesAndKeepsTheNewest(t *testing.T) {
 	const more = 7
 	header := http.Header{"X-Api-Key": {"k"}, "X-Stainless-Retry-Count": {"0"}}
 	before := heap()
-	j := newJournal()
+	j := newJournal(time.Now)
 	for i := range journalSize + more {
 		j.record1(i, header, 1)
 	}
@@ -61,7 +61,7 @@ func heap() int64 {
 // A reset in the middle of an exchange leaves nothing of it behind, but the
 // exchange is open until it ends.
 func TestResetForgetsWhatIsOpen(t *testing.T) {
-	j := newJournal()
+	j := newJournal(time.Now)
 	e := j.arrive(httptest.NewRequest("POST", "/v1/messages", http.NoBody))
 	e.bill(tokens{Input: 5})
 	j.reset()
@@ -80,7 +80,7 @@ func TestResetForgetsWhatIsOpen(t *testing.T) {
 
 // Many streams write, one reader looks on, and a reset comes: run with -race.
 func TestEntriesAreSafeForConcurrentUse(t *testing.T) {
-	j := newJournal()
+	j := newJournal(time.Now)
 	var wg sync.WaitGroup
 	for i := range 50 {
 		wg.Go(func() {
@@ -119,7 +119,7 @@ func TestWaitIsWhatTheHeadersAskFor(t *testing.T) {
 		"date":         {http.Header{"Retry-After": {"Mon, 30 Nov 2026 06:00:03 GMT"}, "Date": {"Mon, 30 Nov 2026 06:00:00 GMT"}}, 3 * time.Second},
 		"buckets only": {http.Header{"Anthropic-Ratelimit-Requests-Remaining": {"0"}, "Anthropic-Ratelimit-Requests-Reset": {soon}}, 0},
 	} {
-		e := newJournal().arrive(httptest.NewRequest("POST", "/v1/messages", http.NoBody))
+		e := newJournal(time.Now).arrive(httptest.NewRequest("POST", "/v1/messages", http.NoBody))
 		e.headers(429, tt.header)
 		if got := e.exchange().Wait; got != tt.want {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
@@ -130,7 +130,7 @@ func TestWaitIsWhatTheHeadersAskFor(t *testing.T) {
 func BenchmarkJournal(b *testing.B) {
 	header := http.Header{"X-Api-Key": {"k"}}
 	b.Run("exchange", func(b *testing.B) {
-		j := newJournal()
+		j := newJournal(time.Now)
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			for i := 0; pb.Next(); i++ {
@@ -139,7 +139,7 @@ func BenchmarkJournal(b *testing.B) {
 		})
 	})
 	b.Run("event", func(b *testing.B) { // of 2,000 open streams
-		j := newJournal()
+		j := newJournal(time.Now)
 		open := make([]*entry, 2000)
 		for i := range open {
 			open[i] = j.arrive(httptest.NewRequest("POST", "/v1/messages", http.NoBody))
@@ -154,7 +154,7 @@ func BenchmarkJournal(b *testing.B) {
 		})
 	})
 	b.Run("copy", func(b *testing.B) { // of a full journal
-		j := newJournal()
+		j := newJournal(time.Now)
 		for i := range journalSize {
 			j.record1(i, header, 1)
 		}

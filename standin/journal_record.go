@@ -41,10 +41,8 @@ type period struct {
 	input, output atomic.Int64
 }
 
-func newJournal() *journal { return newJournalBy(time.Now) }
-
-// newJournalBy returns a journal that goes by a clock.
-func newJournalBy(now func() time.Time) *journal {
+// newJournal returns a journal that goes by a clock.
+func newJournal(now func() time.Time) *journal {
 	return &journal{now: now, time: &period{origin: now()}}
 }
 

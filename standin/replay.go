@@ -110,10 +110,12 @@ func (a *reply) taped(p tape.Playback) result {
 	}
 }
 
+// partOf is the part of an answer that a part of a recording is.
+var partOf = [...]answer.Part{tape.Preamble: answer.Preamble, tape.Content: answer.Content, tape.Tail: answer.Tail, tape.Final: answer.Final}
+
 // tapedEvents are the events of a recorded stream, at the times that were recorded where the step says nothing of
 // them. The output billed grows with the content.
 func (a *reply) tapedEvents(p tape.Playback, contents int) iter.Seq[timed] {
-	parts := map[tape.Part]answer.Part{tape.Content: answer.Content, tape.Tail: answer.Tail, tape.Final: answer.Final}
 	return func(yield func(timed) bool) {
 		seen := 0
 		for _, e := range p.Events {
@@ -129,7 +131,7 @@ func (a *reply) tapedEvents(p tape.Playback, contents int) iter.Seq[timed] {
 			if seen < contents {
 				output = output * seen / contents
 			}
-			next := timed{Event: answer.Event{Name: e.Name, Data: slices.Clone(e.Text), Part: parts[e.Part], Output: output}, wait: wait}
+			next := timed{Event: answer.Event{Name: e.Name, Data: slices.Clone(e.Text), Part: partOf[e.Part], Output: output}, wait: wait}
 			if !yield(next) {
 				return
 			}

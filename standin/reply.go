@@ -27,8 +27,7 @@ type reply struct {
 	w         http.ResponseWriter
 	rc        *http.ResponseController
 	r         *http.Request
-	q         request.Request
-	dialect   wire.Dialect
+	q         request.Request // read by accept, also of a request that is refused
 	entry     *entry
 	recorded  *tape.Exchange // that answers the request; nil: without a tape
 	requestID string
@@ -119,27 +118,35 @@ func (a *reply) list(result result) {
 
 // refuse gives the error of a request that the API itself refuses.
 func (a *reply) refuse(r *request.Refusal) {
-	a.step = Step{Status: r.Status, Type: r.Type, Code: r.Code, Message: r.Message}
+	a.step = stepOf(r)
 	if r.HTML {
 		a.step.Form = FormHTML
 	}
 	a.failAsTold()
 }
 
-// errorBody is the error of the step in the dialect of the request.
-func (a *reply) errorBody() []byte {
-	dialect := a.dialect
+// stepOf is the step that gives the error of a refusal.
+func stepOf(r *request.Refusal) Step {
+	return Step{Status: r.Status, Type: r.Type, Code: r.Code, Message: r.Message}
+}
+
+// errorBody is the error of the step.
+func (a *reply) errorBody() []byte { return a.errorOf(a.step) }
+
+// errorOf is the error of a step in the dialect of the request.
+func (a *reply) errorOf(s Step) []byte {
+	dialect := a.q.Dialect
 	if dialect == wire.DialectUnknown {
 		dialect = wire.DialectAnthropic
 	}
-	typ, code, message := a.step.errorWords(dialect)
+	typ, code, message := s.errorWords(dialect)
 	a.entry.code(code)
 	return wire.ErrorBody(dialect, typ, code, message, a.requestID)
 }
 
 // inError is the error of the step as an event inside a stream.
 func (a *reply) inError(sequence int) answer.Event {
-	typ, code, message := a.step.errorWords(a.dialect)
+	typ, code, message := a.step.errorWords(a.q.Dialect)
 	a.entry.code(code)
 	return answer.InError(shapeOf(a.q.Endpoint), typ, code, message, a.requestID, sequence)
 }
@@ -234,7 +241,7 @@ func (a *reply) headers(contentType string, length int) {
 	h := a.w.Header()
 	h.Set("Content-Type", contentType) // names as the map has them: any other spelling costs an allocation
 	a.nameHeaders()
-	if a.dialect != wire.DialectOpenAI {
+	if a.q.Dialect != wire.DialectOpenAI {
 		h.Set("Anthropic-Organization-Id", organization)
 	}
 	if a.compressed() {
@@ -249,7 +256,7 @@ func (a *reply) headers(contentType string, length int) {
 // nameHeaders fills in the request id.
 func (a *reply) nameHeaders() {
 	a.w.Header().Set("Request-Id", a.requestID)
-	if a.dialect == wire.DialectOpenAI {
+	if a.q.Dialect == wire.DialectOpenAI {
 		a.w.Header().Set("X-Request-Id", a.requestID)
 	}
 }

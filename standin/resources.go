@@ -58,9 +58,9 @@ func (a *reply) resource() result {
 		r.contentType = "application/x-jsonl"
 		r.lines, refusal = all.batches.Results(look, a.q.ID)
 	case request.ModelList:
-		r.body, refusal = all.models.List(a.dialect, a.q.Page)
+		r.body, refusal = all.models.List(a.q.Dialect, a.q.Page)
 	case request.ModelGet:
-		r.body, refusal = all.models.Get(a.dialect, a.q.ID)
+		r.body, refusal = all.models.Get(a.q.Dialect, a.q.ID)
 	default:
 		r, refusal = a.file(look, r)
 	}
@@ -98,12 +98,7 @@ func (a *reply) file(look resource.Look, r result) (result, *request.Refusal) {
 
 // refusal is the result of a request that finds the state in its way.
 func (a *reply) refusal(r *request.Refusal) result {
-	a.entry.code(r.Code)
-	typ, code, message := Step{Status: r.Status, Type: r.Type, Code: r.Code, Message: r.Message}.errorWords(a.dialect)
-	return result{
-		status: r.Status, contentType: "application/json",
-		body: wire.ErrorBody(a.dialect, typ, code, message, a.requestID),
-	}
+	return result{status: r.Status, contentType: "application/json", body: a.errorOf(stepOf(r))}
 }
 
 // base is the address of the server as the client knows it.

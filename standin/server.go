@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"holdfast/internal/wire"
 	"holdfast/standin/internal/request"
 	"holdfast/standin/internal/tape"
 )
@@ -67,7 +66,7 @@ func New(plan Plan) *Server {
 
 // newServer returns a server without a plan.
 func newServer(now func() time.Time) *Server {
-	return &Server{now: now, journal: newJournalBy(now), closed: make(chan struct{})}
+	return &Server{now: now, journal: newJournal(now), closed: make(chan struct{})}
 }
 
 // Plan returns the plan in force.
@@ -144,7 +143,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer entry.depart()
 	a := &reply{
 		server: s, state: s.state.Load(), w: w, rc: http.NewResponseController(w), r: r, entry: entry,
-		dialect: wire.DialectOf(r.URL.Path), requestID: fmt.Sprintf("req_standin_%06d", entry.number()), fault: okFault,
+		requestID: fmt.Sprintf("req_standin_%06d", entry.number()), fault: okFault,
 	}
 	if refusal := a.find(a.accept()); refusal != nil {
 		entry.begin(Rejected, "", 0, a.requestID)
@@ -170,7 +169,6 @@ func (a *reply) accept() *request.Refusal {
 	a.entry.read(body)
 	var refusal *request.Refusal
 	a.q, refusal = request.Read(a.r, body, request.Settings{BadKeys: a.state.plan.BadKeys})
-	a.dialect = a.q.Dialect
 	a.entry.asked(a.q)
 	if tooLong := new(http.MaxBytesError); refusal == nil && err != nil && !errors.As(err, &tooLong) {
 		return &request.Refusal{Status: http.StatusBadRequest, Message: "The request body could not be read"}
@@ -182,10 +180,10 @@ func (a *reply) accept() *request.Refusal {
 func (a *reply) admit() *denial {
 	now := a.server.now()
 	claim := claim{key: a.q.Key, model: a.q.Model, dialect: a.q.Dialect, pool: poolOther, input: a.q.Input, maxTokens: a.q.MaxTokens}
-	switch a.q.Endpoint {
-	case request.Messages, request.ChatCompletions, request.Responses:
+	switch {
+	case a.generates():
 		claim.pool = poolMessages
-	case request.CountTokens:
+	case a.q.Endpoint == request.CountTokens:
 		claim.pool = poolCountTokens
 	}
 	var denial *denial

@@ -59,7 +59,6 @@ func (s Step) reached(part answer.Part, contents int) bool {
 // stream writes events, framed as the step has it.
 type stream struct {
 	*reply
-	step     Step
 	nameless bool
 	events   int
 	frame    []byte // the event being written
@@ -70,7 +69,7 @@ type stream struct {
 
 // newStream begins a body that is sent in pieces.
 func newStream(a *reply) *stream {
-	out := &stream{reply: a, step: a.step}
+	out := &stream{reply: a}
 	if a.compressed() {
 		out.zip = zipTo(&out.zipped)
 	}
@@ -111,7 +110,7 @@ func (o *stream) between(to []byte) []byte {
 
 // named is the name of an event in a dialect that has names.
 func (o *stream) named(name string) string {
-	if o.dialect == wire.DialectOpenAI || o.nameless {
+	if o.q.Dialect == wire.DialectOpenAI || o.nameless {
 		return ""
 	}
 	return name
@@ -124,7 +123,7 @@ func (o *stream) ping() {
 }
 
 func (o *stream) appendPing(to []byte) []byte {
-	if o.dialect == wire.DialectOpenAI { // it has no ping event
+	if o.q.Dialect == wire.DialectOpenAI { // it has no ping event
 		return append(to, ": ping\n\n"...)
 	}
 	return sse.Append(to, o.named("ping"), []byte(`{"type": "ping"}`))

@@ -83,20 +83,6 @@ func (t *throttle) admit(now time.Time, limits *Limits, c claim) (*ticket, *deni
 	return k, nil
 }
 
-// peek returns the rate-limit headers of the claim's buckets without taking
-// anything, for a reply that no request was let in for. nil without limits.
-func (t *throttle) peek(now time.Time, limits *Limits, c claim) *view {
-	if limits == nil {
-		return nil
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	l := t.lane(c)
-	l.tune(now.Sub(t.start), limits)
-	v := l.view(now)
-	return &v
-}
-
 // kinds of buckets, as indexes.
 const (
 	kindRequests = iota

@@ -36,20 +36,6 @@ func (r denialReason) bucket() (kind int, ok bool) {
 	return int(r) - int(bucketEmpty), r >= bucketEmpty
 }
 
-// name returns what was short, as the journal calls it.
-func (d *denial) name() string {
-	kind, empty := d.reason.bucket()
-	switch {
-	case d.reason == tooManyOpen:
-		return "concurrent"
-	case d.reason == tooSteep:
-		return "growth"
-	case empty && d.claim.pool == poolCountTokens:
-		return "count_tokens"
-	}
-	return [...]string{kindRequests: "requests", kindInput: "input_tokens", kindOutput: "output_tokens", kindTokens: "tokens"}[kind]
-}
-
 // errorType returns the error.type of the 429.
 func (d *denial) errorType() string {
 	if kind, empty := d.reason.bucket(); empty && d.openAI {

@@ -166,7 +166,7 @@ func checkEnvironment(env func(string) string) error {
 			"ANTHROPIC_API_KEY is not set")
 	}
 	if base := env("ANTHROPIC_BASE_URL"); base != "" {
-		if u, err := url.Parse(base); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		if _, ok := webURL(base); !ok {
 			return badUsage("export ANTHROPIC_BASE_URL=http://127.0.0.1:4010, or unset it", "ANTHROPIC_BASE_URL is not an http or https address")
 		}
 	}
@@ -253,7 +253,7 @@ func (a *asker) deliver(ctx context.Context, r *reply, trace *holdfast.Trace) er
 	}
 	elapsed := time.Since(trace.Started())
 	if a.options.json {
-		if err := a.giveJSON(a.report(r, trace, elapsed)); err != nil {
+		if err := giveJSON(a.out, a.report(r, trace, elapsed)); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"time"
 
 	"holdfast"
@@ -37,12 +36,4 @@ func (a *asker) savedReport(trace *holdfast.Trace) askReport {
 		Attempts: trace.Sent(), Seconds: trace.Elapsed.Seconds(),
 		Input: a.kept.Input, Output: a.kept.Output, RequestID: a.kept.RequestID, Failure: a.why.Error(),
 	}
-}
-
-func (a *asker) giveJSON(r askReport) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return give(a.out, string(text)+"\n")
 }

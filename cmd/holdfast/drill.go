@@ -158,28 +158,12 @@ func (o *drillOptions) options(entry drill.Entry) (drill.Options, error) {
 	if !entry.Judges {
 		return options, badUsage("lab18, herd, outage and plan judge a policy of your own", "drill %s plays a published policy and takes no --config or --set", entry.Name)
 	}
-	file, err := o.file()
+	file, err := configFile(new(config.File), o.config, o.set)
 	if err != nil {
-		var wrong *config.Error
-		hint := ""
-		if errors.As(err, &wrong) {
-			hint = wrong.Hint()
-		}
-		return options, badUsage(hint, "%w", err)
+		return options, err
 	}
 	options.Policy = func() holdfast.Policy { return file.Policy() }
 	return options, nil
-}
-
-func (o *drillOptions) file() (*config.File, error) {
-	file := new(config.File)
-	if o.config != "" {
-		var err error
-		if file, err = config.Load(o.config); err != nil {
-			return nil, err
-		}
-	}
-	return file, file.SetAll(o.set)
 }
 
 // ask makes one attempt that the plan lets through.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -76,26 +75,15 @@ func (o explainOptions) run(s streams) error {
 	if err != nil {
 		return err
 	}
-	file := &config.File{}
-	if o.config != "" {
-		file, err = config.Load(o.config)
-	}
-	if err == nil {
-		err = file.SetAll(o.set)
-	}
+	file, err := configFile(&config.File{}, o.config, o.set)
 	if err != nil {
-		return badUsage(hintOf(err), "%w", err)
+		return err
 	}
 	e := explain(verdict, file)
-	text := e.text()
 	if o.json {
-		document, err := json.MarshalIndent(e, "", "  ")
-		if err != nil {
-			return fmt.Errorf("explain: %w", err)
-		}
-		text = string(document) + "\n"
+		return giveJSON(s.out, e)
 	}
-	return give(s.out, text)
+	return give(s.out, e.text())
 }
 
 // verdict judges the reply that the flags describe.

@@ -85,17 +85,27 @@ func (p *policyFlags) configured() (holdfast.Policy, error) {
 		Attempts: tutorial.Attempts, MaxServerWait: tutorial.MaxServerWait,
 		Backoff: config.Backoff{Base: tutorial.Backoff.Base, Cap: tutorial.Backoff.Cap, ServerWait: config.ServerWait(tutorial.ServerWait)},
 	}}
-	var err error
-	if p.config != "" {
-		file, err = config.Load(p.config)
-	}
-	if err == nil {
-		err = file.SetAll(p.overrides)
-	}
+	file, err := configFile(file, p.config, p.overrides)
 	if err != nil {
-		return tutorial, badUsage(hintOf(err), "%w", err)
+		return tutorial, err
 	}
 	policy := file.Policy()
 	policy.Breaker, policy.Budget, policy.Pace = nil, nil, nil // they learn from many calls, and here is one
 	return policy, nil
+}
+
+// configFile returns what the file at path says, or otherwise when there is no path, with the overrides.
+func configFile(otherwise *config.File, path string, overrides []string) (*config.File, error) {
+	file := otherwise
+	var err error
+	if path != "" {
+		file, err = config.Load(path)
+	}
+	if err == nil {
+		err = file.SetAll(overrides)
+	}
+	if err != nil {
+		return nil, badUsage(hintOf(err), "%w", err)
+	}
+	return file, nil
 }

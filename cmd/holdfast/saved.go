@@ -163,7 +163,7 @@ func (a *asker) giveSaved(trace *holdfast.Trace) error {
 	say(a.err, "nothing live worked: %v", a.why)
 	say(a.err, "%s", label(a.kept.SavedAt))
 	if a.options.json {
-		return a.giveJSON(a.savedReport(trace))
+		return giveJSON(a.out, a.savedReport(trace))
 	}
 	return give(a.out, a.kept.Text+"\n")
 }

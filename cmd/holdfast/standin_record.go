@@ -89,8 +89,8 @@ func (o recordOptions) target() (*url.URL, error) {
 	if o.upstream == "" {
 		return nil, badUsage(hint, "--upstream is missing")
 	}
-	upstream, err := url.Parse(o.upstream)
-	if err != nil || upstream.Host == "" || upstream.Scheme != "http" && upstream.Scheme != "https" {
+	upstream, ok := webURL(o.upstream)
+	if !ok {
 		return nil, badUsage(hint, "--upstream is no http or https URL")
 	}
 	return upstream, nil

@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"time"
 
@@ -83,8 +81,8 @@ func fetchReport(ctx context.Context, args []string) (report standin.Report, err
 	if len(args) > 0 {
 		address = args[0]
 	}
-	base, err := url.Parse(address)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+	base, ok := webURL(address)
+	if !ok {
 		return report, badUsage("it looks like http://127.0.0.1:4010", "%q is not the URL of a stand-in", address)
 	}
 	base.Path, base.RawQuery = "/_standin/report", ""
@@ -110,15 +108,13 @@ func fetchReport(ctx context.Context, args []string) (report standin.Report, err
 }
 
 func (o reportOptions) print(report standin.Report, s streams) error {
-	text := report.String()
+	var err error
 	if o.json {
-		document, err := json.MarshalIndent(report, "", "  ")
-		if err != nil {
-			return fmt.Errorf("report: %w", err)
-		}
-		text = string(document) + "\n"
+		err = giveJSON(s.out, report)
+	} else {
+		err = give(s.out, report.String())
 	}
-	if err := give(s.out, text); err != nil {
+	if err != nil {
 		return err
 	}
 	if report.Verdict() == standin.Warn {

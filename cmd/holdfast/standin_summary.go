@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -20,32 +19,23 @@ func account(server *standin.Server) string {
 
 // summary says in one line what arrived.
 func summary(j standin.Journal) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s", plural(len(j), "request"))
-	for i, e := range j[:min(len(j), summarized)] {
-		separator := " "
-		if i == 0 {
-			separator = ": "
-		}
-		fmt.Fprintf(&b, "%s%s", separator, replied(e))
-	}
-	rest(&b, len(j))
-	gaps := j.Gaps()
-	for i, gap := range gaps[:min(len(gaps), summarized)] {
-		separator := " "
-		if i == 0 {
-			separator = "; gaps "
-		}
-		fmt.Fprintf(&b, "%s%s", separator, seconds(gap))
-	}
-	rest(&b, len(gaps))
-	return b.String()
+	return plural(len(j), "request") + series(": ", j, replied) + series("; gaps ", j.Gaps(), seconds)
 }
 
-func rest(w io.Writer, n int) {
-	if n > summarized {
-		_, _ = fmt.Fprintf(w, " and %d more", n-summarized)
+// series lists the first of many things behind an opening, and says how many more there are. "" for none.
+func series[T any](opening string, all []T, say func(T) string) string {
+	if len(all) == 0 {
+		return ""
 	}
+	said := make([]string, 0, summarized)
+	for _, one := range all[:min(len(all), summarized)] {
+		said = append(said, say(one))
+	}
+	line := opening + strings.Join(said, " ")
+	if more := len(all) - summarized; more > 0 {
+		line += fmt.Sprintf(" and %d more", more)
+	}
+	return line
 }
 
 // bill says in one line what was billed, how much of that twice, and what became of the items of batches. "" for nothing.

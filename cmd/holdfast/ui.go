@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"strings"
 )
@@ -103,6 +105,21 @@ func give(w io.Writer, data string) error {
 		return failed("", "cannot write the output: %w", err)
 	}
 	return nil
+}
+
+// giveJSON writes data as indented JSON.
+func giveJSON(w io.Writer, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return give(w, string(text)+"\n")
+}
+
+// webURL reads an http or https URL with a host.
+func webURL(text string) (u *url.URL, ok bool) {
+	u, err := url.Parse(text)
+	return u, err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
 }
 
 // paint returns a func that colours text, and one that leaves it alone where w is no terminal or the user wants none.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -31,11 +30,7 @@ func newVersionCommand() *cobra.Command {
 			if !asJSON {
 				return give(s.out, b.String()+"\n")
 			}
-			text, err := json.MarshalIndent(b, "", "  ")
-			if err != nil {
-				return err
-			}
-			return give(s.out, string(text)+"\n")
+			return giveJSON(s.out, b)
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

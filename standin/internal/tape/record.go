@@ -44,7 +44,7 @@ type Recorder struct {
 // writes the head of the tape.
 func NewRecorder(upstream *url.URL, out io.Writer, o Options) (*Recorder, error) {
 	if upstream == nil || upstream.Host == "" || upstream.Scheme != "http" && upstream.Scheme != "https" {
-		return nil, errors.New("tape: the upstream is no http or https URL")
+		return nil, errors.New("the upstream is no http or https URL; it looks like https://api.anthropic.com")
 	}
 	kept, err := newWriter(out, upstream.Host, time.Now())
 	if err != nil {
