@@ -130,14 +130,15 @@ type member struct {
 func membersOf(v reflect.Value) members {
 	var all members
 	for i := range v.NumField() {
-		if v.Field(i).IsZero() {
+		tag := v.Type().Field(i).Tag.Get("yaml")
+		if v.Field(i).IsZero() || tag == "-" { // for plans made in Go
 			continue
 		}
 		value := document(v.Field(i))
 		if object, ok := value.(members); ok && len(object) == 0 && v.Field(i).Kind() == reflect.Struct {
 			continue
 		}
-		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+		name, _, _ := strings.Cut(tag, ",")
 		if name == "" {
 			name = strings.ToLower(v.Type().Field(i).Name)
 		}

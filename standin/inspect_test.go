@@ -1,10 +1,12 @@
 package standin_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -207,4 +209,25 @@ func TestPagesShowNoKeyPromptOrAnswer(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A tape is for plans made in Go, and no part of the page.
+func TestPlanPageIsThereBesideATape(t *testing.T) {
+	var tape bytes.Buffer
+	upstream := &url.URL{Scheme: "http", Host: "api.test"}
+	recorder, err := standin.Record(upstream, &tape, standin.RecordOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := recorder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	played, err := standin.ReadTape(&tape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := ask(standin.New(standin.Plan{Seed: 7, Tape: played}), "GET", "plan", "")
+	if want := "{\"seed\":7}\n"; w.Code != 200 || w.Body.String() != want {
+		t.Errorf("status %d, page %s, want %s", w.Code, w.Body, want)
+	}
 }
