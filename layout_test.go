@@ -45,7 +45,7 @@ var floors = map[string]floor{
 	"internal/strict":  {outside: yaml}, // reads documents for whoever takes one; knows nothing of calls
 	".":                {below: []string{"internal/wire"}},
 	"transport":        {below: slices.Concat(internals, []string{"."})},
-	"saved":            {below: slices.Concat(internals, []string{"."})},
+	"saved":            {below: slices.Concat(internals, []string{"."}), outside: []string{"modernc.org/sqlite"}},
 	"once":             {below: slices.Concat(internals, []string{"."})},
 	"standin": {below: slices.Concat(internals, []string{"internal/strict", "standin/internal/request", "standin/internal/answer", "standin/internal/resource", "standin/internal/tape"}),
 		outside: slices.Concat(yaml, []string{"github.com/invopop/jsonschema"})}, // a judge shares no policy with what it judges
@@ -54,7 +54,7 @@ var floors = map[string]floor{
 	"standin/internal/resource": {below: slices.Concat(internals, []string{"standin/internal/request", "standin/internal/answer"})},
 	"standin/internal/tape":     {below: internals},
 	"turn":                      {below: rooms, outside: sdks},
-	"gateway":                   {below: slices.Concat(rooms, []string{"turn"})},
+	"gateway":                   {below: slices.Concat(rooms, []string{"turn"}), outside: []string{"github.com/hashicorp/golang-lru/", "golang.org/x/sys/"}},
 	"bulk":                      {below: slices.Concat(rooms, []string{"turn"}), outside: []string{"github.com/riverqueue/", "github.com/jackc/pgx/", "modernc.org/sqlite"}},
 	"drill":                     {below: slices.Concat(rooms, []string{"internal/strict", "turn", "standin"}), outside: slices.Concat(yaml, []string{"gonum.org/v1/gonum", "github.com/guptarohit/asciigraph"})},
 	"config":                    {below: doors, outside: slices.Concat(yaml, []string{"github.com/invopop/jsonschema"})},
