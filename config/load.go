@@ -3,11 +3,13 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"strings"
 
 	"holdfast/internal/strict"
+	"holdfast/internal/wire"
 )
 
 // Error is a configuration that cannot be used. Its text has one line per mistake.
@@ -45,114 +47,112 @@ func Load(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
-	f, err := Parse(text)
-	var wrong *Error
-	if errors.As(err, &wrong) {
-		wrong.Path = path
-	}
-	return f, err
+	return read(text, path)
 }
 
 // Parse reads a text. Every mistake in it is in the [*Error].
-func Parse(text []byte) (*File, error) {
+func Parse(text []byte) (*File, error) { return read(text, "") }
+
+func read(text []byte, path string) (*File, error) {
 	f := new(File)
-	d := strict.Document{Expand: expand}
+	d := &strict.Document{Expand: expand}
 	d.Decode(text, f)
-	f.check(&d)
-	if err := problem(d.Err()); err != nil {
+	f.check(d)
+	if err := problem(d, path); err != nil {
 		return nil, err
 	}
+	f.source = source{path: path, lines: d.Lines()}
 	return f, nil
 }
 
-// Set overrides one key, written as in the file with dots: Set("policy.backoff.base", "1s"). On an error f is as it was.
-func (f *File) Set(path, value string) error {
-	changed := *f
-	d := strict.Document{Expand: expand}
-	d.Set(&changed, path, value)
-	if d.Err() == nil {
-		changed.check(&d)
+// Set overrides one key, written as in the file with dots: Set("policy.backoff.base", "1s"). A number is a place in a list:
+// Set("targets.0.url", "http://127.0.0.1:4010"), and the first free place adds to it. On an error f is as it was.
+func (f *File) Set(path, value string) error { return f.set([][2]string{{path, value}}, "") }
+
+// SetAll applies overrides of the form "key.path=value", in order, and reports all that are wrong. On an error f is as it
+// was. Keys that depend on each other may come in any order.
+func (f *File) SetAll(overrides []string) error {
+	var pairs [][2]string
+	var wrong []error
+	for _, o := range overrides {
+		path, value, ok := strings.Cut(o, "=")
+		if !ok {
+			wrong = append(wrong, fmt.Errorf("%q is not of the form key.path=value", wire.Scrub(o, longestMistake)))
+			continue
+		}
+		pairs = append(pairs, [2]string{strings.TrimSpace(path), value})
 	}
-	if err := problem(d.Err()); err != nil {
+	const flag = "--set"
+	var e *Error
+	if err := f.set(pairs, flag); errors.As(err, &e) && len(wrong) > 0 {
+		wrong = append(wrong, e.Mistakes...)
+	} else if err != nil {
+		return err
+	}
+	if len(wrong) > 0 {
+		return &Error{Path: flag, Mistakes: wrong}
+	}
+	return nil
+}
+
+// set applies all pairs of path and value, or none of them.
+func (f *File) set(pairs [][2]string, name string) error {
+	changed := *f
+	changed.source.lines = maps.Clone(f.source.lines)
+	d := &strict.Document{Expand: expand}
+	for _, p := range pairs {
+		d.Set(&changed, p[0], p[1])
+		maps.DeleteFunc(changed.source.lines, func(key string, _ int) bool { return key == p[0] || strings.HasPrefix(key, p[0]+".") })
+	}
+	if d.Err() == nil {
+		changed.check(d)
+	}
+	if err := problem(d, name); err != nil {
 		return err
 	}
 	*f = changed
 	return nil
 }
 
-// SetAll applies overrides of the form "key.path=value", in order, and reports all that are wrong.
-func (f *File) SetAll(overrides []string) error {
-	var wrong []error
-	for _, o := range overrides {
-		path, value, ok := strings.Cut(o, "=")
-		if !ok {
-			wrong = append(wrong, fmt.Errorf("%q is not of the form key.path=value", o))
-			continue
-		}
-		var e *Error
-		if err := f.Set(strings.TrimSpace(path), value); errors.As(err, &e) {
-			wrong = append(wrong, e.Mistakes...)
-		}
-	}
-	if len(wrong) > 0 {
-		return &Error{Path: "--set", Mistakes: wrong}
-	}
-	return nil
-}
+const longestMistake = 500
 
-func problem(err error) error {
-	if err == nil {
+// problem returns the mistakes of a document as one error, nil if there are none. They quote what somebody wrote, and he may
+// have put a key into any place: whatever looks like one is taken out.
+func problem(d *strict.Document, path string) error {
+	found := d.Mistakes()
+	if len(found) == 0 {
 		return nil
 	}
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		return &Error{Mistakes: many.Unwrap()}
+	e := &Error{Path: path}
+	for _, m := range found {
+		e.Mistakes = append(e.Mistakes, &strict.Mistake{Line: m.Line, Path: wire.Scrub(m.Path, longestMistake), Text: wire.Scrub(m.Text, longestMistake)})
 	}
-	return &Error{Mistakes: []error{err}}
+	return e
 }
 
-// check asks the policy itself, so that the rules exist once, and translates its field names into keys.
-func (f *File) check(d *strict.Document) {
-	p := f.Policy()
-	many, ok := p.Validate().(interface{ Unwrap() []error })
-	if !ok {
-		return
-	}
-	for _, err := range many.Unwrap() {
-		field, text, _ := strings.Cut(strings.TrimPrefix(err.Error(), "holdfast: policy "), " ")
-		d.Wrong(keyOf(field), "%s", text)
-	}
-}
-
-var capital = regexp.MustCompile(`[A-Z]`)
-
-// keyOf turns a policy's field into its key: Backoff.ThrottleBase into policy.backoff.throttle_base.
-func keyOf(field string) string {
-	key := strings.ToLower(strings.TrimPrefix(strings.ReplaceAll(capital.ReplaceAllString(field, "_$0"), "._", "."), "_"))
-	switch {
-	case strings.HasPrefix(key, "breaker."):
-		return key
-	case key == "server_wait":
-		return "policy.backoff.server_wait"
-	case strings.HasPrefix(key, "budget."):
-		return "policy.retry_" + key
-	}
-	return "policy." + key
-}
-
-var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
+var (
+	variable     = regexp.MustCompile(`\$\{([^}]*)\}`)
+	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	errNameless  = errors.New("${…} must hold the name of an environment variable")
+)
 
 // expand replaces ${NAME} by the environment variable. One that is not set is a mistake: a key that silently became
 // empty would be looked for at the provider.
 func expand(text string) (string, error) {
 	var missing []string
+	nameless := false
 	out := variable.ReplaceAllStringFunc(text, func(v string) string {
 		name := v[2 : len(v)-1]
+		nameless = nameless || !variableName.MatchString(name)
 		value, ok := os.LookupEnv(name)
 		if !ok {
 			missing = append(missing, "${"+name+"}")
 		}
 		return value
 	})
+	if nameless {
+		return "", errNameless // without what stands there: it may be a key
+	}
 	if len(missing) > 0 {
 		return "", fmt.Errorf("environment variable %s is not set", strings.Join(missing, ", "))
 	}

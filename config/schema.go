@@ -35,19 +35,40 @@ func schemaOf(t reflect.Type) map[string]any {
 	if t == reflect.TypeFor[time.Duration]() {
 		return either(map[string]any{"type": "string", "pattern": `^[-+]?(0|([0-9]*\.?[0-9]+(ns|us|µs|ms|s|m|h))+)$`})
 	}
+	switch t {
+	case reflect.TypeFor[Size]():
+		return either(map[string]any{"anyOf": []any{map[string]any{"type": "integer"}, map[string]any{"type": "string", "pattern": sizePattern}}})
+	case reflect.TypeFor[Entry]():
+		return map[string]any{"anyOf": []any{map[string]any{"const": savedWord}, object(t)}}
+	case reflect.TypeFor[Key]():
+		return map[string]any{"anyOf": []any{map[string]any{"type": "string"}, object(t)}}
+	}
 	switch t.Kind() {
+	case reflect.Pointer:
+		return schemaOf(t.Elem())
+	case reflect.Slice:
+		return map[string]any{"type": "array", "items": schemaOf(t.Elem())}
+	case reflect.String:
+		return map[string]any{"type": "string"}
+	case reflect.Bool:
+		return either(map[string]any{"type": "boolean"})
 	case reflect.Int:
 		return either(map[string]any{"type": "integer"})
 	case reflect.Float64:
 		return either(map[string]any{"type": "number"})
 	case reflect.Struct:
-		properties := map[string]any{}
-		for i := range t.NumField() {
-			if key := strict.Key(t.Field(i)); key != "" {
-				properties[key] = schemaOf(t.Field(i).Type)
-			}
-		}
-		return map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
+		return object(t)
 	}
 	return map[string]any{}
+}
+
+// object is the schema of a struct as a mapping of its keys.
+func object(t reflect.Type) map[string]any {
+	properties := map[string]any{}
+	for i := range t.NumField() {
+		if key := strict.Key(t.Field(i)); key != "" {
+			properties[key] = schemaOf(t.Field(i).Type)
+		}
+	}
+	return map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
 }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -51,6 +52,12 @@ type Document struct {
 	mistakes []*Mistake
 	misread  map[string]bool
 }
+
+// Resume returns a document that knows where the keys stood in one that was decoded before, to find more wrong with it.
+func Resume(lines map[string]int) *Document { return &Document{lines: maps.Clone(lines)} }
+
+// Lines returns where the keys stood, to resume from.
+func (d *Document) Lines() map[string]int { return maps.Clone(d.lines) }
 
 // Decode fills into, a pointer to a struct, from text. What it finds wrong is in Err; fields without a mistake are set
 // all the same, so that the caller can go on and check them.
@@ -126,6 +133,16 @@ func (d *Document) Line(path string) int { return d.lines[path] }
 // Misread reports whether Decode found a mistake in the value at path, or a misspelt key where it belongs: what stands
 // in the field then is not what the document says, and a second mistake about it would only distract.
 func (d *Document) Misread(path string) bool { return d.misread[path] }
+
+// Unread reports whether the value at path, or one that it is part of, was misread.
+func (d *Document) Unread(path string) bool {
+	for at := path; at != ""; at = at[:max(strings.LastIndexByte(at, '.'), 0)] {
+		if d.misread[at] {
+			return true
+		}
+	}
+	return d.misread[""]
+}
 
 // Wrong adds a mistake about the value at path.
 func (d *Document) Wrong(path, format string, args ...any) {

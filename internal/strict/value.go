@@ -24,32 +24,31 @@ type Entry[V any] struct {
 
 func (Ordered[V]) ordered() {}
 
+// Secret is a type whose text no mistake shows: neither its own nor that of what stands where it, or a struct that holds
+// one, belongs. Whoever put it in a wrong place still put it there.
+type Secret interface{ Reveal() string }
+
 var (
+	secretType  = reflect.TypeFor[Secret]()
 	orderedType = reflect.TypeFor[interface{ ordered() }]()
 	textType    = reflect.TypeFor[encoding.TextUnmarshaler]()
 	periodType  = reflect.TypeFor[time.Duration]()
 )
 
-// Set decodes one value into the field that a dotted path names, as a flag "key.path=value" does.
+// Set decodes one value into the field that a dotted path names, as a flag "key.path=value" does. A number names a place in
+// a list, and the first free one adds to it. What into shares with copies of it stays as it is.
 func (d *Document) Set(into any, path, value string) {
-	at := reflect.ValueOf(into).Elem()
-	walked := ""
-	for _, key := range strings.Split(path, ".") {
-		if at.Kind() != reflect.Struct {
-			d.add(0, path, fmt.Sprintf("%s is a single value and has no key %q", walked, key))
-			return
-		}
-		field, ok := fieldOf(at, key)
-		if !ok {
-			text, _ := unknown(key, at.Type())
-			d.add(0, path, text)
-			return
-		}
-		at, walked = field, Join(walked, key)
+	at, ok := d.field(reflect.ValueOf(into).Elem(), path)
+	if !ok {
+		return
 	}
 	file, err := parse([]byte(value))
 	if err != nil || len(file.Docs) != 1 || file.Docs[0].Body == nil {
-		d.add(0, path, fmt.Sprintf("%q is not a value", value))
+		what := fmt.Sprintf("%q", value)
+		if holdsSecret(at.Type()) {
+			what = "this"
+		}
+		d.add(0, path, what+" is not a value")
 		return
 	}
 	before := len(d.mistakes)
@@ -57,6 +56,46 @@ func (d *Document) Set(into any, path, value string) {
 	for _, m := range d.mistakes[before:] {
 		m.Line = 0 // a flag has no lines
 	}
+}
+
+// field returns what a dotted path names, and on the way there a copy of every list and of everything pointed to.
+func (d *Document) field(at reflect.Value, path string) (reflect.Value, bool) {
+	walked := ""
+	for _, key := range strings.Split(path, ".") {
+		if at.Kind() == reflect.Pointer {
+			own := reflect.New(at.Type().Elem())
+			if !at.IsNil() {
+				own.Elem().Set(at.Elem())
+			}
+			at.Set(own)
+			at = own.Elem()
+		}
+		switch at.Kind() {
+		case reflect.Struct:
+			field, ok := fieldOf(at, key)
+			if !ok {
+				text, _ := unknown(key, at.Type())
+				d.add(0, path, text)
+				return at, false
+			}
+			at = field
+		case reflect.Slice:
+			i, err := strconv.Atoi(key)
+			if err != nil || i < 0 || i > at.Len() {
+				d.add(0, path, fmt.Sprintf("%s is a list, and %q is not from 0 to %d", walked, key, at.Len()))
+				return at, false
+			}
+			own := reflect.MakeSlice(at.Type(), max(at.Len(), i+1), max(at.Len(), i+1))
+			reflect.Copy(own, at)
+			at.Set(own)
+			at = own.Index(i)
+		default:
+			d.add(0, path, fmt.Sprintf("%s is a single value and has no key %q", walked, key))
+			return at, false
+		}
+		walked = Join(walked, key)
+	}
+	return at, true
 }
 
 func (d *Document) top(n ast.Node, into any) {
@@ -108,8 +147,8 @@ func (d *Document) value(n ast.Node, to reflect.Value, path string) {
 	case reflect.PointerTo(to.Type()).Implements(textType):
 		if text, ok := d.scalar(n, path, "text"); ok {
 			err := to.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text))
-			if err != nil && !d.hidden(n, text, path, "one of the words known there") {
-				d.wrongAt(n, path, err.Error())
+			if err != nil && (holdsSecret(to.Type()) || !d.hidden(n, text, path, "one of the words known there")) {
+				d.wrongAt(n, path, err.Error()) // a secret's own error does not show it
 			}
 		}
 	case to.Kind() == reflect.Struct:
@@ -128,14 +167,14 @@ func (d *Document) value(n ast.Node, to reflect.Value, path string) {
 }
 
 // pairs returns the keys and values of a mapping.
-func (d *Document) pairs(n ast.Node, path string) (pairs []*ast.MappingValueNode) {
+func (d *Document) pairs(n ast.Node, t reflect.Type, path string) (pairs []*ast.MappingValueNode) {
 	switch m := n.(type) {
 	case *ast.MappingNode:
 		pairs = m.Values
 	case *ast.MappingValueNode:
 		pairs = []*ast.MappingValueNode{m}
 	default:
-		d.wrongAt(n, path, fmt.Sprintf("must be a mapping of keys, not %s", what(n)))
+		d.wrongAt(n, path, fmt.Sprintf("must be a mapping of keys, not %s", what(n, t)))
 		return nil
 	}
 	seen := map[string]int{}
@@ -155,7 +194,7 @@ func (d *Document) pairs(n ast.Node, path string) (pairs []*ast.MappingValueNode
 }
 
 func (d *Document) object(n ast.Node, to reflect.Value, path string) {
-	for _, p := range d.pairs(n, path) {
+	for _, p := range d.pairs(n, to.Type(), path) {
 		key := p.Key.GetToken().Value
 		field, ok := fieldOf(to, key)
 		if !ok {
@@ -172,7 +211,7 @@ func (d *Document) object(n ast.Node, to reflect.Value, path string) {
 
 func (d *Document) entries(n ast.Node, to reflect.Value, path string) {
 	all := reflect.MakeSlice(to.Type(), 0, 0)
-	for _, p := range d.pairs(n, path) {
+	for _, p := range d.pairs(n, to.Type(), path) {
 		key := p.Key.GetToken().Value
 		entry := reflect.New(to.Type().Elem()).Elem()
 		entry.FieldByName("Key").SetString(key)
@@ -185,7 +224,7 @@ func (d *Document) entries(n ast.Node, to reflect.Value, path string) {
 // free decodes a map with text for keys.
 func (d *Document) free(n ast.Node, to reflect.Value, path string) {
 	all := reflect.MakeMap(to.Type())
-	for _, p := range d.pairs(n, path) {
+	for _, p := range d.pairs(n, to.Type(), path) {
 		key := p.Key.GetToken().Value
 		fresh := reflect.New(to.Type().Elem()).Elem()
 		d.value(p.Value, fresh, Join(path, key))
@@ -203,7 +242,7 @@ func (d *Document) list(n ast.Node, to reflect.Value, path string) {
 		return
 	}
 	if !ok {
-		d.wrongAt(n, path, fmt.Sprintf("must be a list, not %s", what(n)))
+		d.wrongAt(n, path, fmt.Sprintf("must be a list, not %s", what(n, to.Type())))
 		return
 	}
 	all := reflect.MakeSlice(to.Type(), len(s.Values), len(s.Values))
@@ -219,7 +258,7 @@ func (d *Document) list(n ast.Node, to reflect.Value, path string) {
 func (d *Document) scalar(n ast.Node, path, wanted string) (string, bool) {
 	switch n.(type) {
 	case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode:
-		d.wrongAt(n, path, fmt.Sprintf("must be %s, not %s", wanted, what(n)))
+		d.wrongAt(n, path, fmt.Sprintf("must be %s, not %s", wanted, what(n, nil)))
 		return "", false
 	}
 	text := n.GetToken().Value
@@ -345,14 +384,39 @@ func (d *Document) wrongAt(n ast.Node, path, text string) {
 	d.add(line, path, text)
 }
 
-func what(n ast.Node) string {
+// what says what stands where a value of type t belongs; t is nil where the node is not a single value.
+func what(n ast.Node, t reflect.Type) string {
 	switch n.(type) {
 	case *ast.MappingNode, *ast.MappingValueNode:
 		return "a mapping"
 	case *ast.SequenceNode:
 		return "a list"
 	}
+	if holdsSecret(t) {
+		return "a single value"
+	}
 	return fmt.Sprintf("%q", n.GetToken().Value)
+}
+
+// holdsSecret reports whether a type is a [Secret] or has one in it.
+func holdsSecret(t reflect.Type) bool {
+	if t == nil {
+		return false
+	}
+	if t.Implements(secretType) {
+		return true
+	}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		return holdsSecret(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if f := t.Field(i); Key(f) != "" && holdsSecret(f.Type) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Join returns the path of a key, or of a place in a list, below a path. A key that would not read well is quoted.
