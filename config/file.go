@@ -19,9 +19,9 @@ import "holdfast"
 // File is the whole configuration. The zero value is the defaults. It is plain data: nothing here changes what a copy
 // shares with it, and it is safe for concurrent use while nobody changes it.
 type File struct {
-	// Listen is the address of the gateway. Default: 127.0.0.1:4100. One that is not loopback needs Clients.
+	// Listen is the address of the gateway. Empty: the default, 127.0.0.1:4100. One that is not loopback needs Clients.
 	Listen string `yaml:"listen"`
-	// Admin is the address of health, metrics and status, or off. Default: 127.0.0.1:4101.
+	// Admin is the address of health, metrics and status, or off. Empty: the default, 127.0.0.1:4101.
 	Admin string `yaml:"admin"`
 	// TLS of Listen. Default: none.
 	TLS TLS `yaml:"tls"`
