@@ -81,3 +81,31 @@ func (b *Budget) Status(now time.Time) BudgetStatus {
 	level := b.Level(now)
 	return BudgetStatus{Level: level, Capacity: float64(b.configured().Capacity)}
 }
+
+// ReasonWord is a reason in the one word that headers and metrics have for it: open, pace, deadline, budget, server-wait,
+// spent, no-retry, attempts or cancelled. Nil gives "", any other error "other".
+func ReasonWord(reason error) string {
+	switch reason {
+	case nil:
+		return ""
+	case ErrOpen:
+		return "open"
+	case ErrPace:
+		return "pace"
+	case ErrDeadline:
+		return "deadline"
+	case ErrBudget:
+		return "budget"
+	case ErrServerWait:
+		return "server-wait"
+	case ErrSpent:
+		return "spent"
+	case ErrNoRetry:
+		return "no-retry"
+	case ErrAttempts:
+		return "attempts"
+	case ErrCancelled:
+		return "cancelled"
+	}
+	return "other"
+}

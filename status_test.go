@@ -1,6 +1,7 @@
 package holdfast_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -92,5 +93,26 @@ func TestBudgetStatusTellsTheCapacity(t *testing.T) {
 	}
 	if got := holdfast.NewBudget(holdfast.BudgetSettings{Capacity: 7}).Status(now); got != (holdfast.BudgetStatus{Level: 7, Capacity: 7}) {
 		t.Errorf("status is %+v", got)
+	}
+}
+
+func TestEveryReasonHasAWord(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, reason := range []error{
+		holdfast.ErrOpen, holdfast.ErrPace, holdfast.ErrDeadline, holdfast.ErrBudget, holdfast.ErrServerWait, holdfast.ErrSpent,
+		holdfast.ErrNoRetry, holdfast.ErrAttempts, holdfast.ErrCancelled,
+	} {
+		word := holdfast.ReasonWord(reason)
+		if word == "" || word == "other" || seen[word] {
+			t.Errorf("%v has the word %q", reason, word)
+		}
+		seen[word] = true
+	}
+	if got := holdfast.ReasonWord(nil); got != "" {
+		t.Errorf("no reason has the word %q", got)
+	}
+	if got := holdfast.ReasonWord(errors.New("foreign")); got != "other" {
+		t.Errorf("a foreign error has the word %q", got)
 	}
 }

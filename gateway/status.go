@@ -1,0 +1,252 @@
+package gateway
+
+import (
+	"cmp"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"holdfast"
+)
+
+// Status is what there is to see of a gateway at one moment: what the admin listener gives under /api/status. Times that
+// end in Seconds are in seconds. No key, and of an upstream's URL nothing but the host, is in it.
+type Status struct {
+	Version       string    `json:"version"`
+	Started       time.Time `json:"started"`
+	UptimeSeconds float64   `json:"uptime_seconds"`
+	InFlight      int       `json:"in_flight"`
+	Draining      bool      `json:"draining"`
+	Reload        Reload    `json:"reload"`
+
+	Targets []TargetStatus `json:"targets"`
+	Routes  []RouteStatus  `json:"routes"`
+	Saved   *SavedStatus   `json:"saved,omitempty"`
+	Clients []ClientStatus `json:"clients"`
+	Calls   []CallCount    `json:"calls"`
+}
+
+// Reload is the last time that settings were taken or refused.
+type Reload struct {
+	At time.Time `json:"at"`
+	// Error is why they were refused. Empty: they hold.
+	Error string `json:"error,omitempty"`
+}
+
+// TargetStatus is one target and what the gateway knows of its upstream.
+type TargetStatus struct {
+	Name    string `json:"name"`
+	Host    string `json:"host"`
+	Dialect string `json:"dialect,omitempty"`
+	// Keys are their names. None: the callers' own keys pass through.
+	Keys []string `json:"keys"`
+	// Circuits are those of its model groups, Credentials the pace and the retry budget of its keys. Only what was
+	// used has any.
+	Circuits    []CircuitStatus    `json:"circuits"`
+	Credentials []CredentialStatus `json:"credentials"`
+	// Hidden is how many more credentials there are: callers may bring any number.
+	Hidden int `json:"hidden,omitempty"`
+}
+
+// CircuitStatus is the breaker of a model group.
+type CircuitStatus struct {
+	Model string `json:"model"`
+	// State is closed, open or half_open. Until is when a probe may go, when its lease ends, or when the ramp is over.
+	State           string    `json:"state"`
+	Until           time.Time `json:"until,omitzero"`
+	CooldownSeconds float64   `json:"cooldown_seconds,omitempty"`
+	FailuresInARow  int       `json:"failures_in_a_row,omitempty"`
+}
+
+// CredentialStatus is the pace of one key and model group, and the retry budget of the key.
+type CredentialStatus struct {
+	// Key is its name; "caller" for one that a caller brought.
+	Key   string `json:"key"`
+	Model string `json:"model"`
+	// Resting is why the key is not used at present: held, as the upstream asked, or rejected. Empty: it is.
+	Resting     string       `json:"resting,omitempty"`
+	HeldSeconds float64      `json:"held_seconds,omitempty"`
+	Queued      int          `json:"queued,omitempty"`
+	Requests    *LevelStatus `json:"requests,omitempty"`
+	Input       *LevelStatus `json:"input_tokens,omitempty"`
+	Output      *LevelStatus `json:"output_tokens,omitempty"`
+	// Budget is what is left for retries, BudgetCapacity what there is when it is full.
+	Budget         float64 `json:"budget"`
+	BudgetCapacity float64 `json:"budget_capacity"`
+}
+
+// LevelStatus is one limit: what it allows, and what of it is left.
+type LevelStatus struct {
+	PerMinute int `json:"per_minute"`
+	Left      int `json:"left"`
+}
+
+// RouteStatus is one route.
+type RouteStatus struct {
+	Name   string   `json:"name"`
+	Models []string `json:"models,omitempty"`
+	// Chain is what is asked, in order: the target, and after a blank the model if it is another than the request's.
+	Chain     []string `json:"chain"`
+	OnRefusal string   `json:"on_refusal,omitempty"`
+	Delivery  string   `json:"delivery"`
+}
+
+// SavedStatus is what the saved answers are and did.
+type SavedStatus struct {
+	Answers int    `json:"answers"`
+	Bytes   int64  `json:"bytes"`
+	Hits    uint64 `json:"hits"`
+	Misses  uint64 `json:"misses"`
+	Kept    uint64 `json:"kept"`
+	Dropped uint64 `json:"dropped"`
+}
+
+// ClientStatus is a client and how many calls he made.
+type ClientStatus struct {
+	Name  string `json:"name"`
+	Lane  string `json:"lane"`
+	Calls uint64 `json:"calls"`
+}
+
+// CallCount is how many calls ended so, since the start.
+type CallCount struct {
+	Outcome Outcome `json:"outcome"`
+	Source  string  `json:"source"`
+	Calls   uint64  `json:"calls"`
+}
+
+// circuitStatus is what a breaker shows at the given time.
+func circuitStatus(model string, b *holdfast.Breaker, now time.Time) CircuitStatus {
+	s := b.Status(now)
+	return CircuitStatus{Model: model, State: s.State.String(), Until: utc(s.Until), CooldownSeconds: seconds(s.Cooldown), FailuresInARow: s.Streak}
+}
+
+// credentialStatus is what a pace and a budget show at the given time.
+func credentialStatus(key, model string, p *holdfast.Pace, b *holdfast.Budget, now time.Time) CredentialStatus {
+	c := CredentialStatus{Key: key, Model: model}
+	if p != nil {
+		s := p.Status(now)
+		c.HeldSeconds, c.Queued = seconds(s.Held), s.Queued
+		c.Requests, c.Input, c.Output = levelStatus(s.Requests), levelStatus(s.Input), levelStatus(s.Output)
+		if s.Held > 0 {
+			c.Resting = "held"
+		}
+	}
+	if b != nil {
+		s := b.Status(now)
+		c.Budget, c.BudgetCapacity = s.Level, s.Capacity
+	}
+	return c
+}
+
+func levelStatus(l holdfast.Level) *LevelStatus {
+	if l.PerMinute == 0 {
+		return nil
+	}
+	return &LevelStatus{PerMinute: l.PerMinute, Left: l.Left}
+}
+
+func utc(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.UTC()
+}
+
+// mostShown is how many circuits and credentials of a target are shown.
+const mostShown = 100
+
+// arrange puts what needs attention first, and leaves out what is too much.
+func (t *TargetStatus) arrange() {
+	rank := func(rests bool) int {
+		if rests {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(t.Circuits, func(a, b CircuitStatus) int {
+		return cmp.Or(rank(a.State != closedWord)-rank(b.State != closedWord), cmp.Compare(a.Model, b.Model))
+	})
+	slices.SortFunc(t.Credentials, func(a, b CredentialStatus) int {
+		return cmp.Or(rank(a.Resting != "")-rank(b.Resting != ""), cmp.Compare(b.Queued, a.Queued), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Model, b.Model))
+	})
+	if n := len(t.Circuits) - mostShown; n > 0 {
+		t.Circuits, t.Hidden = t.Circuits[:mostShown], t.Hidden+n
+	}
+	if n := len(t.Credentials) - mostShown; n > 0 {
+		t.Credentials, t.Hidden = t.Credentials[:mostShown], t.Hidden+n
+	}
+}
+
+var closedWord = holdfast.Closed.String()
+
+// shut reports whether nothing can be sent to the target at the given time. A circuit whose cooldown is over is not
+// shut: it waits for a call to probe with, and a load balancer that sent none would keep it so for ever.
+func (t *TargetStatus) shut(now time.Time) bool {
+	for _, c := range t.Circuits {
+		if c.State != holdfast.Open.String() || !now.Before(c.Until) {
+			return false
+		}
+	}
+	return len(t.Circuits) > 0
+}
+
+// readiness is what /readyz says.
+type readiness struct {
+	Ready bool `json:"ready"`
+	// Reasons are why not, Warnings what is wrong all the same.
+	Reasons  []string `json:"reasons"`
+	Warnings []string `json:"warnings"`
+}
+
+// ready decides whether calls should be sent here.
+func (s *Status) ready(now time.Time) readiness {
+	r := readiness{Reasons: []string{}, Warnings: []string{}}
+	if s.Draining {
+		r.Reasons = append(r.Reasons, "the gateway is shutting down")
+	}
+	shut := 0
+	for i := range s.Targets {
+		if s.Targets[i].shut(now) {
+			shut++
+			r.Warnings = append(r.Warnings, fmt.Sprintf("every circuit of target %s is open", s.Targets[i].Name))
+		}
+	}
+	if shut > 0 && shut == len(s.Targets) {
+		const all = "every circuit of every target is open"
+		if s.Saved != nil {
+			r.Warnings = append(r.Warnings, all+", and saved answers stand in")
+		} else {
+			r.Reasons = append(r.Reasons, all)
+		}
+	}
+	if s.Reload.Error != "" {
+		r.Warnings = append(r.Warnings, "the last reload was refused, and the settings before it hold")
+	}
+	r.Ready = len(r.Reasons) == 0
+	return r
+}
+
+// addCalls fills in what the records have counted.
+func (s *Status) addCalls(rs *records) {
+	ended, clients := rs.tally()
+	s.Calls = []CallCount{}
+	for e, n := range ended {
+		s.Calls = append(s.Calls, CallCount{Outcome: e.outcome, Source: e.source.String(), Calls: n})
+	}
+	slices.SortFunc(s.Calls, func(a, b CallCount) int {
+		return cmp.Or(cmp.Compare(a.Outcome, b.Outcome), cmp.Compare(a.Source, b.Source))
+	})
+	for i := range s.Clients {
+		s.Clients[i].Calls = clients[s.Clients[i].Name]
+	}
+}
+
+// version of the program, as its build info has it.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
