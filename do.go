@@ -29,6 +29,13 @@ type Pending interface {
 	AtEnd(end func(used Tokens, err error))
 }
 
+// Settled is what a [Pending] may be too, to learn the whole trace: the one that Do returns with it ends where the answer
+// was handed over. Settled is called within end, by the same goroutine, once the call is settled; it must keep the trace
+// and return.
+type Settled interface {
+	Settled(trace Trace)
+}
+
 // Do carries one call to its end: it runs op until it succeeds, until the policy allows no further attempt, or until ctx
 // ends, whichever is first. A nil policy is the zero one. op must return when its context ends, and must not retry by
 // itself.
@@ -94,7 +101,7 @@ func Do[T any](ctx context.Context, p *Policy, op func(context.Context) (T, erro
 		}
 		v := a.judge(failure)
 		if v.Rule == ruleDeadline {
-			v.Neutral = c.trace.sent > 1 || c.trace.Paced > 0 // it did not have the whole time
+			v.Neutral = v.Neutral || c.trace.sent > 1 || c.trace.Paced > 0 // it did not have the whole time
 		}
 		a.end()
 		now = readClock(p.Clock)
@@ -217,7 +224,8 @@ func (a *attempt) judge(err error) Verdict {
 	}
 	if a.own.Err() != nil {
 		v := Verdict{Kind: Broken, Silent: true}
-		if own, ok := ownVerdict(err); ok { // it may know that bytes had come, or that it must not be repeated
+		own, ok := ownVerdict(err)
+		if ok { // it may know that bytes had come, or that it must not be repeated
 			v.Silent, v.NotSent = own.Silent, own.NotSent
 			if own.Kind == Unsafe {
 				v.Kind, v.Was = Unsafe, Broken
@@ -228,7 +236,7 @@ func (a *attempt) judge(err error) Verdict {
 			v.Rule = "attempt-timeout"
 			return v
 		case errCallTime:
-			v.Rule = ruleDeadline
+			v.Rule, v.Neutral = ruleDeadline, own.Neutral
 			return v
 		}
 	}
@@ -256,6 +264,9 @@ func (a *attempt) handOver(c *Call, pending Pending) Trace {
 				defer cancel()
 			}
 			held.finish(readClock(p.Clock), p.verdictAtEnd(caller, err), used)
+			if s, ok := pending.(Settled); ok {
+				s.Settled(held.trace)
+			}
 		})
 	})
 	c.over = true // held settles in its place

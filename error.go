@@ -45,10 +45,11 @@ var (
 	ErrCancelled error = &reason{text: "the caller went away", also: context.Canceled, hint: "the context given to the call ended"}
 )
 
-// Causes with which contexts of single attempts end; they tell our timers from the caller's.
+// Causes with which contexts of single attempts end; they tell our timers from the caller's. That of the deadline answers
+// to ErrDeadline, for an operation that wants to know.
 var (
-	errAttemptTime = errors.New("holdfast: the attempt's time ran out")
-	errCallTime    = errors.New("holdfast: the call's time ran out")
+	errAttemptTime       = errors.New("holdfast: the attempt's time ran out")
+	errCallTime    error = &reason{text: "the call's time ran out", also: ErrDeadline}
 )
 
 // Error is what a call returns that ended for a reason of ours. Errors that no retry can help (terminal ones) are

@@ -19,20 +19,22 @@ import (
 // reply is what a good attempt brings.
 type reply interface{ response() *http.Response }
 
-// whole is an answer that was read and checked to its end.
+// whole is an answer that was read and checked to its end, or a saved one.
 type whole struct {
 	resp *http.Response
-	used holdfast.Tokens
+	ending
 }
 
 func (w *whole) response() *http.Response { return w.resp }
 
 // pending is an answer that is handed over before its end. It is settled once, by whoever sees the end first.
 type pending struct {
-	resp *http.Response
-	sent *sent
-	end  func(holdfast.Tokens, error)
-	over atomic.Bool
+	call  *call
+	resp  *http.Response
+	sent  *sent
+	end   func(holdfast.Tokens, error)
+	trace holdfast.Trace // once it is settled
+	over  atomic.Bool
 }
 
 func (p *pending) response() *http.Response { return p.resp }
@@ -40,12 +42,31 @@ func (p *pending) response() *http.Response { return p.resp }
 // AtEnd implements [holdfast.Pending].
 func (p *pending) AtEnd(end func(holdfast.Tokens, error)) { p.end = end }
 
-func (p *pending) settle(used holdfast.Tokens, err error) {
+// Settled implements [holdfast.Settled].
+func (p *pending) Settled(trace holdfast.Trace) { p.trace = trace }
+
+func (p *pending) settle(e ending) {
 	if !p.over.CompareAndSwap(false, true) {
 		return
 	}
+	defer p.tell(e)
 	defer p.sent.end()
-	p.end(used, err)
+	err := e.err
+	if err != nil && p.call.hurriedOff(p.sent) {
+		err = &hurried{err}
+	}
+	p.end(tokensOf(e.used), err)
+}
+
+func (p *pending) tell(e ending) {
+	if p.call.t.Ended == nil {
+		return
+	}
+	v, err := lastVerdict(&p.trace), e.err
+	if v.Kind == holdfast.Refused {
+		err = nil // it is an answer
+	}
+	p.call.tell(&p.trace, err, v, e)
 }
 
 const (
@@ -79,7 +100,7 @@ func (c *call) receive(s *sent, resp *http.Response) (answer reply, f *failure) 
 	case c.model && resp.StatusCode == http.StatusOK:
 		answer, f = c.check(s, resp)
 	default:
-		answer = unread(s, resp)
+		answer = c.unread(s, resp)
 	}
 	handed = f == nil
 	return answer, f
@@ -117,7 +138,7 @@ func (c *call) errorReply(s *sent, resp *http.Response) *failure {
 func (c *call) check(s *sent, resp *http.Response) (reply, *failure) {
 	most, on := limit(c.t.MaxAnswer, defaultMaxAnswer)
 	if !on || resp.ContentLength > int64(most) {
-		return unread(s, resp), nil
+		return c.unread(s, resp), nil
 	}
 	src := resp.Body
 	body, more, err := c.readAll(resp, most)
@@ -129,7 +150,7 @@ func (c *call) check(s *sent, resp *http.Response) (reply, *failure) {
 			io.Reader
 			io.Closer
 		}{io.MultiReader(bytes.NewReader(body), src), src}
-		return unread(s, resp), nil
+		return c.unread(s, resp), nil
 	}
 	_ = src.Close()
 	resp.Body = &keptBody{data: bytes.NewReader(body)}
@@ -142,24 +163,33 @@ func (c *call) check(s *sent, resp *http.Response) (reply, *failure) {
 		return nil, falseSuccess(resp, v)
 	}
 	s.end()
-	used, _ := wire.Usage(body)
-	return &whole{resp: resp, used: tokensOf(used)}, nil
+	return &whole{resp: resp, ending: c.endingOf(body)}, nil
+}
+
+// endingOf is what a complete answer says of itself.
+func (c *call) endingOf(body []byte) ending {
+	e := ending{bytes: int64(len(body))}
+	e.used, _ = wire.Usage(body)
+	if c.t.Ended != nil {
+		e.reason = wire.StopReason(body)
+	}
+	return e
 }
 
 // refusal is an answer, unless the policy would ask another model.
 func (c *call) refusal(s *sent, resp *http.Response, body []byte, v holdfast.Verdict) (reply, *failure) {
+	e := c.endingOf(body)
 	if c.asksElsewhere() {
-		return nil, &failure{verdict: v, resp: resp}
+		return nil, &failure{verdict: v, resp: resp, ending: e}
 	}
-	used, _ := wire.Usage(body)
-	a := unread(s, resp).(*pending)
-	a.resp.Body.(*openBody).ending = ending{used: tokensOf(used), err: &partial{v}}
+	a := c.unread(s, resp).(*pending)
+	e.err = &partial{v}
+	a.resp.Body.(*openBody).ending = e
 	return a, nil
 }
 
 func (c *call) asksElsewhere() bool {
-	p := c.t.Policy
-	return p != nil && p.RefusalFallback && len(p.Targets) > 1
+	return c.policy.RefusalFallback && len(c.policy.Targets) > 1
 }
 
 // falseSuccess is a 200 that is none. An error in it gets the status that it names. What is an answer in all but content
@@ -177,12 +207,26 @@ func falseSuccess(resp *http.Response, v holdfast.Verdict) *failure {
 
 // torn is an answer that was lost on its way, before anything of it was handed over.
 func (c *call) torn(s *sent, lost *CutError) *failure {
-	if context.Cause(s.ctx) == errFirstContent {
-		limit, _ := limit(c.t.FirstContent, defaultFirstContent)
-		stalled := &TimeoutError{Timer: FirstContent, Limit: limit, Phase: lost.Phase, Events: lost.Events, Bytes: lost.Bytes}
+	if stalled := c.stalled(s, lost); stalled != nil {
 		return &failure{verdict: stalled.Verdict(), err: stalled}
 	}
 	return &failure{verdict: lost.Verdict(), err: lost}
+}
+
+// stalled is the loss as the timer of ours tells it that caused it, nil if none did.
+func (c *call) stalled(s *sent, lost *CutError) *TimeoutError {
+	stalled := &TimeoutError{Phase: lost.Phase, Events: lost.Events, Bytes: lost.Bytes}
+	switch context.Cause(s.ctx) {
+	case errFirstContent:
+		stalled.Timer = FirstContent
+		stalled.Limit, _ = limit(c.t.FirstContent, defaultFirstContent)
+	case errIdle:
+		stalled.Timer = Idle
+		stalled.Limit, _ = limit(c.t.Idle, defaultIdle)
+	default:
+		return nil
+	}
+	return stalled
 }
 
 var errTooLong = errors.New("holdfast: the error reply is too long to be kept")
@@ -225,9 +269,9 @@ func (k *keptBody) Read(p []byte) (int, error) {
 func (k *keptBody) Close() error { return nil }
 
 // unread hands an answer over without a look at it. It is settled at its end: whoever closes it early had what he wanted.
-func unread(s *sent, resp *http.Response) reply {
+func (c *call) unread(s *sent, resp *http.Response) reply {
 	s.stopTimer()
-	a := &pending{resp: resp, sent: s}
+	a := &pending{call: c, resp: resp, sent: s}
 	body := &openBody{src: resp.Body, answer: a}
 	resp.Body = body
 	if w, ok := body.src.(io.Writer); ok { // a connection that was switched to another protocol
@@ -237,11 +281,6 @@ func unread(s *sent, resp *http.Response) reply {
 		}{body, w}
 	}
 	return a
-}
-
-type ending struct {
-	used holdfast.Tokens
-	err  error
 }
 
 // openBody is the body of an answer that is handed over unread.
@@ -257,15 +296,21 @@ func (b *openBody) Read(p []byte) (int, error) {
 	read := b.read.Add(int64(n))
 	switch {
 	case err == io.EOF:
-		b.answer.settle(b.ending.used, b.ending.err)
+		b.settle()
 	case err != nil:
-		b.answer.settle(holdfast.Tokens{}, cut(AfterContent, read, err))
+		b.answer.settle(ending{bytes: read, err: cut(AfterContent, read, err)})
 	}
 	return n, err
 }
 
 func (b *openBody) Close() error {
 	err := b.src.Close()
-	b.answer.settle(b.ending.used, b.ending.err)
+	b.settle()
 	return err
+}
+
+func (b *openBody) settle() {
+	e := b.ending
+	e.bytes = b.read.Load()
+	b.answer.settle(e)
 }

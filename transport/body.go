@@ -10,6 +10,25 @@ import (
 	"sync/atomic"
 )
 
+// Body is a request body in memory. It is sent from there with every attempt, whatever its size, and never copied.
+type Body struct {
+	unread *bytes.Reader
+	data   []byte
+}
+
+// NewBody returns a body of data, which must not be changed any more: an attempt may still be sending it when the call is
+// over.
+func NewBody(data []byte) *Body { return &Body{unread: bytes.NewReader(data), data: data} }
+
+// Read implements io.Reader.
+func (b *Body) Read(p []byte) (int, error) { return b.unread.Read(p) }
+
+// Bytes returns all of the body, also what was read and after Close.
+func (b *Body) Bytes() []byte { return b.data }
+
+// Close does nothing.
+func (b *Body) Close() error { return nil }
+
 // payload is the request's body, to be sent with every attempt.
 type payload struct {
 	data   []byte // the whole body, if it is kept
@@ -23,6 +42,11 @@ type payload struct {
 func (t *Transport) load(req *http.Request) (*payload, error) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return &payload{whole: true}, nil
+	}
+	if held, ok := req.Body.(interface{ Bytes() []byte }); ok {
+		data := held.Bytes()
+		_ = req.Body.Close()
+		return kept(data), nil
 	}
 	most, keep := limit(t.MaxReplay, defaultMaxReplay)
 	keep = keep && req.ContentLength <= int64(most)

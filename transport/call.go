@@ -5,12 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"holdfast"
@@ -30,6 +30,12 @@ type call struct {
 	safe     bool // may be repeated after an unknown outcome
 	streamed bool // asks for a stream
 	stacked  int
+	policy   holdfast.Policy
+	hurried  bool // the deadline is the caller's own
+
+	cause *holdfast.Error // why a saved answer stands in
+	open  bool            // the answer was handed over before its end
+	told  atomic.Bool     // of the end
 }
 
 func newCall(t *Transport, req *http.Request, next func(*http.Request) (*http.Response, error), body *payload) *call {
@@ -44,6 +50,7 @@ func newCall(t *Transport, req *http.Request, next func(*http.Request) (*http.Re
 	if n, err := strconv.Atoi(req.Header.Get("X-Stainless-Retry-Count")); err == nil && n > 0 {
 		c.stacked = n
 	}
+	c.ownPolicy()
 	return c
 }
 
@@ -78,31 +85,24 @@ func asksForStream(body []byte) bool {
 }
 
 // ownPolicy is the call's copy of the policy, with what only this call knows. Breaker, pace and budget are shared.
-func (c *call) ownPolicy() *holdfast.Policy {
-	p := holdfast.Policy{}
+func (c *call) ownPolicy() {
+	p := &c.policy
 	if c.t.Policy != nil {
-		p = *c.t.Policy
+		*p = *c.t.Policy
 	}
 	p.Usage = usageOf
 	if p.Estimate == nil && (p.Pace != nil || len(p.Targets) > 0) {
 		p.Estimate = func(context.Context) holdfast.Tokens { return c.estimate() }
 	}
-	if patience := patienceOf(c.req); patience > 0 && (p.Deadline < 0 || patience < p.Deadline || p.Deadline == 0 && patience < defaultDeadline) {
-		p.Deadline = patience
+	if d := patienceOf(c.req.Header); d > 0 && (p.Deadline < 0 || d < p.Deadline || p.Deadline == 0 && d < defaultDeadline) {
+		p.Deadline, c.hurried = d, true
 	}
-	return &p
+	if staysHome(c.req.Header) && len(p.Targets) > 1 {
+		p.Targets = p.Targets[:1:1]
+	}
 }
 
 const defaultDeadline = 10 * time.Minute // of the policy
-
-// patienceOf is how long an SDK waits for this attempt of its own: what comes later comes too late.
-func patienceOf(req *http.Request) time.Duration {
-	seconds, err := strconv.ParseFloat(req.Header.Get("X-Stainless-Timeout"), 64)
-	if err != nil || !(seconds > 0) || seconds > math.MaxInt64/float64(time.Second)/2 {
-		return 0
-	}
-	return time.Duration(seconds * float64(time.Second))
-}
 
 // bytesPerToken is a low guess, so that the pace errs on the side of waiting; usage corrects it.
 const bytesPerToken = 4
@@ -127,7 +127,7 @@ func (c *call) estimate() holdfast.Tokens {
 
 func usageOf(answer any) holdfast.Tokens {
 	if w, ok := answer.(*whole); ok {
-		return w.used
+		return tokensOf(w.used)
 	}
 	return holdfast.Tokens{}
 }
@@ -214,18 +214,36 @@ func (c *call) attempt(ctx context.Context) (answer reply, err error) {
 		if resp != nil && resp.Body != nil {
 			_ = resp.Body.Close()
 		}
-		return nil, c.judge(c.lost(s, err))
+		return nil, c.judge(s, c.lost(s, err))
 	case resp == nil:
-		return nil, c.judge(c.lost(s, errNoResponse))
+		return nil, c.judge(s, c.lost(s, errNoResponse))
 	case resp.Body == nil:
 		resp.Body = http.NoBody
 	}
+	c.follow(ctx, resp.Header)
 	answer, f := c.receive(s, resp)
 	if f != nil {
-		return nil, c.judge(f)
+		return nil, c.judge(s, f)
 	}
 	handed = true
 	return answer, nil
+}
+
+// hurriedOff reports that the deadline that the caller named has ended the attempt. That is no fault of the target: another
+// caller's patience may be longer.
+func (c *call) hurriedOff(s *sent) bool {
+	return c.hurried && errors.Is(context.Cause(s.outer), holdfast.ErrDeadline)
+}
+
+// follow shows the limits that a reply tells of to the pace of its target.
+func (c *call) follow(ctx context.Context, h http.Header) {
+	pace := c.policy.Pace
+	if t, ok := holdfast.TargetOf(ctx); ok {
+		pace = t.Pace
+	}
+	if f, ok := any(pace).(interface{ Follow(time.Time, http.Header) }); ok && pace != nil {
+		f.Follow(time.Now(), h)
+	}
 }
 
 // lost is an attempt without a response.
@@ -272,9 +290,10 @@ func notSent(v holdfast.Verdict, phase Phase) holdfast.Verdict {
 	return v
 }
 
-// judge keeps what must not repeat from being repeated.
-func (c *call) judge(f *failure) *failure {
+// judge keeps what must not repeat from being repeated, and what is the caller's own doing from the breaker.
+func (c *call) judge(s *sent, f *failure) *failure {
 	v := &f.verdict
+	v.Neutral = v.Neutral || c.hurriedOff(s)
 	switch {
 	case v.Kind == holdfast.Cancelled, v.Kind == holdfast.Terminal && v.ShouldRetry != "true":
 	case c.body.spent():

@@ -95,6 +95,7 @@ type failure struct {
 	resp    *http.Response // the upstream's reply with its body kept; nil when none can be handed over
 	header  http.Header    // of a reply that cannot be
 	err     error          // nil when a reply says it all
+	ending  ending         // of an answer that is handed over although it is a failure
 }
 
 // Error says what the upstream said, or what happened to the connection.
@@ -124,3 +125,14 @@ type partial struct{ verdict holdfast.Verdict }
 
 func (p *partial) Error() string             { return "holdfast: the stream failed: " + p.verdict.Rule }
 func (p *partial) Verdict() holdfast.Verdict { return p.verdict }
+
+// hurried is a loss that is the doing of the deadline which the caller named.
+type hurried struct{ error }
+
+func (h *hurried) Unwrap() error { return h.error }
+
+func (h *hurried) Verdict() holdfast.Verdict {
+	v := holdfast.Judge(h.error)
+	v.Neutral = true
+	return v
+}

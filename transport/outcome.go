@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -41,8 +42,8 @@ func TraceOf(resp *http.Response) (holdfast.Trace, bool) {
 }
 
 // ErrorOf returns why the call failed whose last reply, or whose made-up reply, the response is. It is nil for an answer,
-// and for a response that did not come through this package. Its Reason is nil when the upstream's error could not be
-// retried.
+// and for a response that did not come through this package; for a saved answer it tells why nothing live worked. Its Reason
+// is nil when the upstream's error could not be retried.
 func ErrorOf(resp *http.Response) *holdfast.Error {
 	if r, ok := recordOf(resp); ok {
 		return r.err
@@ -52,36 +53,96 @@ func ErrorOf(resp *http.Response) *holdfast.Error {
 
 // conclude turns what Do returned into what a RoundTripper returns.
 func (c *call) conclude(answer reply, trace holdfast.Trace, err error) (*http.Response, error) {
+	r := &record{trace: trace, err: c.cause}
 	if err == nil {
-		resp := answer.response()
-		c.label(resp, &record{trace: trace})
-		if open, ok := resp.Body.(*openBody); ok && open.src == http.NoBody {
-			_ = open.Close() // many never close what has no content
-		}
-		return resp, nil
+		return c.answered(answer, r), nil
 	}
 	var f *failure
 	errors.As(err, &f)
-	e, ours := err.(*holdfast.Error)
-	if !ours {
-		e = &holdfast.Error{Attempts: trace.Sent(), Elapsed: trace.Elapsed, Err: err}
-		if f != nil {
-			e.Verdict = f.verdict
-		}
-	}
+	r.err = errorOf(err, f, &r.trace)
 	if c.req.Context().Err() != nil {
-		return nil, e
+		c.failed(r, nil)
+		return nil, r.err
 	}
 	resp := c.lastReply(f)
+	c.failed(r, f)
 	if resp == nil {
 		if c.t.ReturnErrors {
-			return nil, e
+			return nil, r.err
 		}
-		resp = c.refuse(e)
+		resp = c.refuse(r.err)
 	}
 	resp.Header.Set("X-Should-Retry", "false")
-	c.label(resp, &record{trace: trace, err: e})
+	c.label(resp, r)
 	return resp, nil
+}
+
+func errorOf(err error, f *failure, trace *holdfast.Trace) *holdfast.Error {
+	if e, ours := err.(*holdfast.Error); ours {
+		return e
+	}
+	e := &holdfast.Error{Attempts: trace.Sent(), Elapsed: trace.Elapsed, Err: err}
+	if f != nil {
+		e.Verdict = f.verdict
+	}
+	return e
+}
+
+// answered hands an answer over.
+func (c *call) answered(answer reply, r *record) *http.Response {
+	resp := answer.response()
+	c.label(resp, r)
+	switch a := answer.(type) {
+	case *pending:
+		c.open = true
+		if open, ok := resp.Body.(*openBody); ok && open.src == http.NoBody {
+			_ = open.Close() // many never close what has no content
+		}
+	case *whole:
+		c.tell(&r.trace, nil, holdfast.Verdict{}, a.ending)
+	}
+	return resp
+}
+
+// failed tells of a call without an answer, or with one that refuses, which is all that it came to.
+func (c *call) failed(r *record, f *failure) {
+	if c.t.Ended == nil {
+		return
+	}
+	var e ending
+	var err error = r.err
+	if f != nil {
+		e = f.ending
+		if kept, ok := bodyOf(f.resp).(*keptBody); ok {
+			e.bytes = kept.data.Size()
+		}
+		if f.verdict.Kind == holdfast.Refused {
+			err = nil
+		}
+	}
+	c.tell(&r.trace, err, r.err.Verdict, e)
+}
+
+func bodyOf(resp *http.Response) io.ReadCloser {
+	if resp == nil {
+		return nil
+	}
+	return resp.Body
+}
+
+// saved asks for an answer to stand in.
+func (c *call) saved(_ context.Context, cause error) (reply, bool) {
+	resp := c.t.Load(cause)
+	if resp == nil {
+		return nil, false
+	}
+	c.cause, _ = cause.(*holdfast.Error)
+	kept := *resp
+	kept.Header = resp.Header.Clone()
+	if kept.Body == nil {
+		kept.Body = http.NoBody
+	}
+	return &whole{resp: &kept, ending: ending{bytes: max(kept.ContentLength, 0)}}, true
 }
 
 // label adds our headers, unless an upstream that is a Holdfast has set its own.
@@ -96,6 +157,9 @@ func (c *call) label(resp *http.Response, r *record) {
 	}
 	if r.trace.Source != holdfast.NoSource {
 		set("Holdfast-Source", r.trace.Source.String())
+	}
+	if target := r.trace.Target(); target != "" && r.trace.Source != holdfast.Saved {
+		set("Holdfast-Target", target)
 	}
 	set("Holdfast-Attempts", strconv.Itoa(r.trace.Sent()))
 	set("Holdfast-Wait-Ms", strconv.FormatInt((r.trace.Waited+r.trace.Paced).Milliseconds(), 10))
@@ -203,10 +267,14 @@ func (c *call) makeUp(status int, body []byte, header http.Header) *http.Respons
 	}
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	return &http.Response{
+	resp := &http.Response{
 		Status: statusText(status), StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: h, Body: &keptBody{data: bytes.NewReader(body)}, ContentLength: int64(len(body)),
 	}
+	if c.req.Method == http.MethodHead {
+		resp.Body = http.NoBody // of which the headers tell
+	}
+	return resp
 }
 
 func statusText(status int) string {

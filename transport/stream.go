@@ -1,11 +1,9 @@
 package transport
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,15 +20,27 @@ type stream struct {
 	answer *pending
 	src    io.ReadCloser
 
+	whole  bool // held back to its end
+	events bool // handed over by whole events
+	most   int  // bytes that are held back; negative: none
+
 	// The following belong to the one who reads.
-	queue   []byte // read, and from at on not handed over
-	at      int
-	scratch []byte
-	unpack  *unpacker // nil for a stream that is not compressed
-	err     error     // how the reading ended, once it has
-	final   error     // the same as the reader is to see it
-	waited  time.Duration
-	timer   *time.Timer
+	queue    []byte // read, and from at on not handed over
+	at       int
+	ready    int // what of the queue may be handed over: all, or with events up to the last blank line
+	scratch  []byte
+	unpack   *unpacker // nil for a stream that is not compressed
+	err      error     // how the reading ended, once it has
+	final    error     // the same as the reader is to see it
+	finished bool      // the end was put into shape
+	torn     bool      // the error event was dropped
+	landed   bool      // the flight's bytes were taken
+	waited   time.Duration
+	timer    *time.Timer // idle
+	patience *time.Timer // of a stream that is held back, from its first event on
+
+	flight *flight // the latest read that may be under way; set while it is held back
+	handed atomic.Int64
 
 	reading atomic.Bool
 	closed  atomic.Bool
@@ -46,70 +56,6 @@ const (
 	lingerTime  = time.Second
 )
 
-// hold reads a stream up to its first content. What fails before it is an ordinary failure; from there on the stream is
-// handed over, with everything that was held back.
-func (c *call) hold(s *sent, resp *http.Response) (reply, *failure) {
-	b := &stream{
-		call: c, sent: s, answer: &pending{resp: resp, sent: s}, src: resp.Body,
-		scratch: make([]byte, scratchSize), watch: watch{header: resp.Header},
-	}
-	switch strings.ToLower(resp.Header.Get("Content-Encoding")) {
-	case "", "identity":
-	case "gzip", "x-gzip":
-		b.unpack = &unpacker{stream: b}
-	default: // it cannot be read, so it is handed over unheld, and its end is that of the transfer
-		b.watch.blind = true
-	}
-	s.startTimer(c.t)
-	most, on := limit(c.t.MaxHeld, defaultMaxHeld)
-	for on && !b.canGo(most) {
-		b.err = b.more()
-		if f := b.failed(); f != nil {
-			return nil, f
-		}
-	}
-	s.stopTimer()
-	resp.Body = b
-	return b.answer, nil
-}
-
-// canGo reports whether there is no more reason to hold back.
-func (b *stream) canGo(most int) bool {
-	w := &b.watch
-	return w.blind || w.stream.Started() || len(b.queue) > most || w.stream.Complete() && !w.stream.Empty()
-}
-
-// failed decides after each read of a held stream. What was seen counts before how the reading ended.
-func (b *stream) failed() *failure {
-	w := &b.watch
-	if b.err != nil {
-		w.finish()
-	}
-	switch {
-	case w.failed != nil && !w.stream.Started():
-		return &failure{verdict: w.failed.verdict, header: w.header}
-	case !w.stream.Started() && w.stream.Complete() && w.verdict() == holdfast.ErrRefused && b.call.asksElsewhere():
-		return b.keep(holdfast.Verdict{Kind: holdfast.Refused, Rule: "stream-refused"})
-	case w.stream.Empty() && (b.err != nil || w.ended):
-		return b.keep(holdfast.Verdict{Kind: holdfast.Broken, Rule: "stream-empty"})
-	case b.err != nil && !b.canGo(len(b.queue)):
-		return b.call.torn(b.sent, b.cut())
-	}
-	return nil
-}
-
-// keep makes a failure of a complete stream, which can be handed over if it is the last.
-func (b *stream) keep(v holdfast.Verdict) *failure {
-	timer := time.AfterFunc(drainTime, func() { b.sent.cancel(errDone) })
-	for b.err == nil && len(b.queue) < defaultMaxHeld {
-		b.err = b.more()
-	}
-	timer.Stop()
-	resp := b.answer.resp
-	resp.Body = &keptBody{data: bytes.NewReader(b.queue)}
-	return &failure{verdict: v, resp: resp}
-}
-
 func (b *stream) cut() *CutError {
 	w := &b.watch
 	lost := cut(w.phase(), w.bytes, b.err)
@@ -117,23 +63,26 @@ func (b *stream) cut() *CutError {
 	return lost
 }
 
-// more reads once from the upstream.
-func (b *stream) more() error {
-	if b.unpack != nil && !b.watch.blind {
-		return b.unpack.more()
+// pull reads once from the upstream.
+func (b *stream) pull() (int, error) {
+	if b.unpack != nil {
+		return b.unpack.pull(b.scratch)
 	}
-	n, err := b.src.Read(b.scratch)
-	b.queue = append(b.queue, b.scratch[:n]...)
-	b.feed(b.scratch[:n])
-	return err
+	return b.src.Read(b.scratch)
 }
 
-func (b *stream) feed(p []byte) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.watch.feed(p) {
-		b.progress = true
+// more takes what the next read brings, or the one that is under way.
+func (b *stream) more() error {
+	f := b.flight
+	if f == nil || b.landed {
+		return b.take(b.pull())
 	}
+	<-f.landed
+	b.landed = true
+	if f.broken != nil {
+		panic(f.broken) //nolint:forbidigo // it is passed on to the goroutine whose doing it is
+	}
+	return b.take(f.n, f.err)
 }
 
 // Read hands over what is there, and waits for more if there is nothing.
@@ -146,7 +95,7 @@ func (b *stream) Read(p []byte) (int, error) {
 	}
 	b.reading.Store(true)
 	defer b.reading.Store(false)
-	for b.at == len(b.queue) {
+	for b.at == b.ready {
 		if b.final != nil {
 			return 0, b.final
 		}
@@ -158,16 +107,22 @@ func (b *stream) Read(p []byte) (int, error) {
 			b.final = b.ended()
 		}
 	}
-	n := copy(p, b.queue[b.at:])
+	n := copy(p, b.queue[b.at:b.ready])
 	b.at += n
+	b.handed.Add(int64(n))
 	return n, nil
 }
 
+// reuse makes room. What there is of the next event goes to the front, once.
 func (b *stream) reuse() {
-	b.queue, b.at = b.queue[:0], 0
-	if cap(b.queue) > queueSize {
-		b.queue = nil
+	if b.at > 0 {
+		left := b.queue[b.at:]
+		if cap(b.queue) > queueSize && len(left) < queueSize {
+			b.queue = nil
+		}
+		b.queue = append(b.queue[:0], left...)
 	}
+	b.at, b.ready = 0, 0
 }
 
 // wait is more with the idle timer. It runs only while somebody waits: a slow reader is no slow upstream. A stream whose
@@ -202,38 +157,41 @@ func (b *stream) wait() error {
 func (b *stream) ended() error {
 	b.mu.Lock()
 	w := &b.watch
-	w.finish()
+	b.finish()
 	var reader, outcome error = io.EOF, nil
 	switch {
 	case b.closed.Load():
 		reader, outcome = http.ErrBodyReadAfterClose, holdfast.ErrCancelled
 	case w.over():
 		outcome = w.verdict()
+		if b.torn {
+			reader = b.lost()
+		}
 	case w.blind && b.err == io.EOF:
 	default:
 		reader = b.lost()
 		outcome = reader
 	}
-	used := w.used()
+	e := w.ending(outcome)
+	e.bytes = b.handed.Load() + int64(b.ready-b.at)
 	b.mu.Unlock()
-	b.answer.settle(used, outcome)
+	b.answer.settle(e)
 	return reader
 }
 
 // lost is the error of a stream that ended too early, by whoever's doing.
 func (b *stream) lost() error {
-	caller := b.call.req.Context()
-	switch cause := context.Cause(b.sent.ctx); {
-	case caller.Err() != nil:
-		return caller.Err()
-	case cause == errIdle:
-		limit, _ := limit(b.call.t.Idle, defaultIdle)
-		w := &b.watch
-		return &TimeoutError{Timer: Idle, Limit: limit, Phase: w.phase(), Events: w.events, Bytes: w.bytes}
-	case b.sent.outer.Err() != nil:
-		b.err = cause // a timer of the policy
+	if err := b.call.req.Context().Err(); err != nil {
+		return err
 	}
-	return b.cut()
+	lost := b.cut()
+	if stalled := b.call.stalled(b.sent, lost); stalled != nil {
+		return stalled
+	}
+	if b.sent.outer.Err() != nil {
+		lost.Err = context.Cause(b.sent.ctx) // a timer of the policy
+	}
+	return lost
 }
 
 // Close lets the stream go. One that is whole, or has told its error, is settled by that; any other was left by its
@@ -244,15 +202,20 @@ func (b *stream) Close() error {
 	}
 	b.mu.Lock()
 	w := &b.watch
-	over, used := w.over() || w.blind, w.used()
-	var outcome error = holdfast.ErrCancelled
+	over := w.over() || w.blind
+	e := w.ending(holdfast.ErrCancelled)
 	if over {
-		outcome = w.verdict()
+		e.err = w.verdict()
 	}
+	e.bytes = b.handed.Load()
 	b.mu.Unlock()
-	if over && !b.reading.Load() && !b.answer.over.Load() {
+	if over && !b.reading.Load() && !b.answer.over.Load() && !b.flight.aloft() {
 		b.sent.discard(b.src)
 	}
-	b.answer.settle(used, outcome)
-	return b.src.Close()
+	b.answer.settle(e)
+	err := b.src.Close()
+	if b.flight != nil {
+		<-b.flight.landed
+	}
+	return err
 }

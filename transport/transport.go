@@ -11,8 +11,10 @@
 // error; all of them carry x-should-retry: false, so that nobody multiplies the policy's attempts. [ErrorOf] and [TraceOf]
 // tell what is behind a response.
 //
-// The headers holdfast-source, holdfast-attempts, holdfast-wait-ms and, on refusals of our own, holdfast-reason are added
-// to every response, unless the upstream has set them.
+// The headers holdfast-source, holdfast-attempts, holdfast-wait-ms, holdfast-target where the policy has targets and, on
+// refusals of our own, holdfast-reason are added to every response, unless the upstream has set them. The caller may bound
+// the call with x-stainless-timeout or holdfast-deadline ("30s", or a number of seconds), and keep it on the first target
+// with holdfast-fallback: off.
 //
 // The caller's request is never changed. No goroutine outlives a call.
 package transport
@@ -39,8 +41,9 @@ type Transport struct {
 	Base http.RoundTripper
 
 	// MaxReplay is the largest request body in bytes that is kept for further attempts when the request has no
-	// GetBody. A larger one is sent once and never repeated. Default: 33 MiB, a little above the largest request
-	// that the Messages API takes. Negative: no body is kept.
+	// GetBody. A larger one is sent once and never repeated. A body with a method Bytes() []byte, as that of
+	// [NewBody], is in memory already: it is sent from there, whatever its size, and not copied. Default: 33 MiB, a
+	// little above the largest request that the Messages API takes. Negative: no body is kept.
 	MaxReplay int
 	// MaxAnswer is how much of an answer, in bytes, is read before it is handed over, so that one that is an error,
 	// empty or cut can be asked for again. The rest of a longer one is handed over unread. Default: 32 MiB.
@@ -60,6 +63,33 @@ type Transport struct {
 	// nobody reads. Default: 90s. Negative: no limit but the policy's.
 	Idle time.Duration
 
+	// Whole hands a stream over only when it is complete, so that one that is cut, stalls, breaks off with an error or
+	// ends in a refusal that has a fallback is a failure like any other, wherever that happens. Idle holds while it is
+	// collected, MaxHeld does not. Beyond MaxAnswer bytes it is handed over as if Whole were not set, and so is a
+	// stream that cannot be read, as of an unknown Content-Encoding. Default: a stream is handed over at its first
+	// content.
+	Whole bool
+	// Hold is how long a stream that has begun is held back for want of content, from its first event on. Then what
+	// there is of it is handed over, and what fails later is not asked for again. For that the read under way is left
+	// to a goroutine, which the reader waits for, and Close too: bodies of Base must end a Read when they are closed,
+	// as those of net/http do. It has no meaning with Whole. Default: until there is content. Negative: the same.
+	Hold time.Duration
+	// Events makes a stream a sequence of whole events, for a reader who adds some of his own. A Read ends behind a
+	// blank line. What a stream that breaks off leaves of an event is dropped; the last event of a complete one gets
+	// the blank line that it lacks, and if only the terminal event is missing or torn, one is added. An event of more
+	// than 32 MiB ends the stream with an error. A compressed stream is handed over unpacked, without Content-Encoding
+	// and Content-Length. All else stays as it came, malformed events too. A stream of an unknown Content-Encoding is
+	// handed over as it came. Default: bytes as they come.
+	Events bool
+
+	// Load returns a saved answer to stand in where nothing live works and the verdict allows it, or nil: see
+	// [holdfast.SavedAnswers]. The cause is what [ErrorOf] tells of the response. Its header is cloned. It runs on the
+	// goroutine of the call. Default: there are no saved answers.
+	Load func(cause error) *http.Response
+	// Ended is told once of every call when all of it is over: the end, the loss or the closing of an answer that was
+	// handed over before its end, and otherwise before RoundTrip returns, also when it returns an error or panics. It
+	// runs on the goroutine that saw the end, outside all locks. Default: nobody is told.
+	Ended func(End)
 	// ReturnErrors returns a [*holdfast.Error] where otherwise a response would be made up: for clients that do not
 	// retry and branch on errors. Replies of the upstream stay responses.
 	ReturnErrors bool
@@ -103,14 +133,22 @@ func Middleware(policy *holdfast.Policy) func(*http.Request, func(*http.Request)
 func (t *Transport) Middleware(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	body, err := t.load(req)
 	if err != nil {
+		if t.Ended != nil {
+			t.Ended(End{Err: err})
+		}
 		return nil, err
 	}
 	defer body.release()
 	c := newCall(t, req, next, body)
+	defer c.unwound()
 	if c.stacked > 0 && t.Stacked != nil {
 		t.Stacked(req, c.stacked)
 	}
-	answer, trace, err := holdfast.Do(req.Context(), c.ownPolicy(), c.attempt)
+	var saved []holdfast.SavedAnswers[reply]
+	if t.Load != nil {
+		saved = append(saved, holdfast.SavedAnswers[reply]{Load: c.saved})
+	}
+	answer, trace, err := holdfast.Do(req.Context(), &c.policy, c.attempt, saved...)
 	return c.conclude(answer, trace, err)
 }
 

@@ -51,8 +51,8 @@ func (w *watch) finish() {
 	}
 }
 
-// lastFrame returns the index behind the last blank line, or -1. A line ends in LF, CRLF or a lone CR. Where the blank
-// line is a CRLF its LF is left out, and is a blank line of no meaning to the frame that follows.
+// lastFrame returns the index behind the last blank line, or -1. A line ends in LF, CRLF or a lone CR. The LF of a blank
+// line's CRLF that has not come yet is a blank line of no meaning to the frame that follows.
 func lastFrame(b []byte) int {
 	at := -1
 	for _, pair := range []string{"\n\n", "\r\r", "\n\r"} { // CRLF alone is one end of a line, not two
@@ -61,7 +61,10 @@ func lastFrame(b []byte) int {
 	if at < 0 {
 		return -1
 	}
-	return at + len("\n\n")
+	if at += len("\n\n"); at < len(b) && b[at-1] == '\r' && b[at] == '\n' {
+		at++
+	}
+	return at
 }
 
 // read takes complete frames.
@@ -84,10 +87,10 @@ func (w *watch) read(frames []byte) (progress bool) {
 	}
 }
 
-// used is what the stream has used so far.
-func (w *watch) used() holdfast.Tokens {
+// ending is what the stream has told so far.
+func (w *watch) ending(err error) ending {
 	used, _ := w.stream.Tokens()
-	return tokensOf(used)
+	return ending{used: used, reason: w.stream.StopReason(), err: err}
 }
 
 func (w *watch) phase() Phase {

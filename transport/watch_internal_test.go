@@ -50,8 +50,8 @@ func FuzzWatch(f *testing.F) {
 
 func TestLastFrameEndsBehindABlankLine(t *testing.T) {
 	for in, want := range map[string]int{
-		"": -1, "a": -1, "\n": -1, "a\n": -1, "a\r\n": -1, "a\n\n": 3, "a\r\r": 3, "a\r\n\r": 4, "a\r\n\r\n": 4, "a\n\nb": 3, "a\n\nb\n": 3,
-		"a\r\n\r\nb\r\n": 4, "a\n\r": 3, "a\n\r\n": 3, "\n\n": 2, "a\n\nb\n\nc": 6,
+		"": -1, "a": -1, "\n": -1, "a\n": -1, "a\r\n": -1, "a\n\n": 3, "a\r\r": 3, "a\r\n\r": 4, "a\r\n\r\n": 5, "a\n\nb": 3, "a\n\nb\n": 3,
+		"a\r\n\r\nb\r\n": 5, "a\n\r": 3, "a\n\r\n": 4, "\n\n": 2, "a\n\nb\n\nc": 6,
 	} {
 		if got := lastFrame([]byte(in)); got != want {
 			t.Errorf("%q: %d, want %d", in, got, want)

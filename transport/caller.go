@@ -1,0 +1,43 @@
+package transport
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// What a caller says in his headers about how his call is to be carried.
+
+// patienceOf is how long the caller waits for this call: what comes later comes too late. An SDK says how long it waits
+// for the attempt that the request is to it. 0: he does not say, or not so that it can be understood.
+func patienceOf(h http.Header) time.Duration {
+	own, sdk := patience(h.Get("Holdfast-Deadline")), seconds(h.Get("X-Stainless-Timeout"))
+	if own > 0 && sdk > 0 {
+		return min(own, sdk)
+	}
+	return max(own, sdk)
+}
+
+// patience reads a duration as Go writes it, or a number of seconds.
+func patience(s string) time.Duration {
+	s = strings.TrimSpace(s)
+	if d, err := time.ParseDuration(s); err == nil {
+		return max(d, 0)
+	}
+	return seconds(s)
+}
+
+func seconds(s string) time.Duration {
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(n > 0) || n > math.MaxInt64/float64(time.Second)/2 {
+		return 0
+	}
+	return time.Duration(n * float64(time.Second))
+}
+
+// staysHome reports that the caller wants the first target's answer or none.
+func staysHome(h http.Header) bool {
+	return strings.EqualFold(strings.TrimSpace(h.Get("Holdfast-Fallback")), "off")
+}
