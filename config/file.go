@@ -9,8 +9,8 @@
 //	policy: {attempts: 4, deadline: 10m, backoff: {base: 500ms, cap: 8s}}
 //	breaker: {failures: 5, ratio: 0.5, window: 60s}
 //
-// The file is YAML or JSON. "${NAME}" in a value is replaced by the environment variable; inside braces it must be
-// quoted. Unknown keys are mistakes, and all mistakes are reported at once with their lines. No mistake, warning or
+// The file is YAML or JSON. "${NAME}" in a value is replaced by the environment variable, and "${file:PATH}" by what the file
+// holds; inside braces they must be quoted. Unknown keys are mistakes, and all mistakes are reported at once with their lines. No mistake, warning or
 // printed value shows a key.
 package config
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"regexp"
 	"strings"
 
 	"holdfast/internal/strict"
@@ -128,33 +127,4 @@ func problem(d *strict.Document, path string) error {
 		e.Mistakes = append(e.Mistakes, &strict.Mistake{Line: m.Line, Path: wire.Scrub(m.Path, longestMistake), Text: wire.Scrub(m.Text, longestMistake)})
 	}
 	return e
-}
-
-var (
-	variable     = regexp.MustCompile(`\$\{([^}]*)\}`)
-	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	errNameless  = errors.New("${…} must hold the name of an environment variable")
-)
-
-// expand replaces ${NAME} by the environment variable. One that is not set is a mistake: a key that silently became
-// empty would be looked for at the provider.
-func expand(text string) (string, error) {
-	var missing []string
-	nameless := false
-	out := variable.ReplaceAllStringFunc(text, func(v string) string {
-		name := v[2 : len(v)-1]
-		nameless = nameless || !variableName.MatchString(name)
-		value, ok := os.LookupEnv(name)
-		if !ok {
-			missing = append(missing, "${"+name+"}")
-		}
-		return value
-	})
-	if nameless {
-		return "", errNameless // without what stands there: it may be a key
-	}
-	if len(missing) > 0 {
-		return "", fmt.Errorf("environment variable %s is not set", strings.Join(missing, ", "))
-	}
-	return out, nil
 }
