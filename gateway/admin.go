@@ -124,9 +124,8 @@ func (a *admin) healthz(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (a *admin) readyz(w http.ResponseWriter, _ *http.Request) {
-	now := time.Now()
-	s := a.status(now)
-	ready := s.ready(now)
+	s := a.status(time.Now())
+	ready := s.ready()
 	if ready.Ready {
 		giveJSON(w, http.StatusOK, ready)
 		return
