@@ -124,8 +124,9 @@ func (a *admin) healthz(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (a *admin) readyz(w http.ResponseWriter, _ *http.Request) {
-	s := a.status(time.Now())
-	ready := s.ready()
+	now := time.Now()
+	s := a.status(now)
+	ready := s.ready(now)
 	if ready.Ready {
 		giveJSON(w, http.StatusOK, ready)
 		return

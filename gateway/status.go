@@ -41,14 +41,11 @@ type TargetStatus struct {
 	Dialect string `json:"dialect,omitempty"`
 	// Keys are their names. None: the callers' own keys pass through.
 	Keys []string `json:"keys"`
-	// Open tells that every circuit is open, and none may be probed yet. CircuitStates counts all circuits by state.
-	Open          bool           `json:"open"`
-	CircuitStates map[string]int `json:"circuit_states"`
 	// Circuits are those of its model groups, Credentials the pace and the retry budget of its keys. Only what was
 	// used has any.
 	Circuits    []CircuitStatus    `json:"circuits"`
 	Credentials []CredentialStatus `json:"credentials"`
-	// Hidden is how many more circuits and credentials there are: callers may bring any number.
+	// Hidden is how many more credentials there are: callers may bring any number.
 	Hidden int `json:"hidden,omitempty"`
 }
 
@@ -160,18 +157,19 @@ func utc(t time.Time) time.Time {
 // mostShown is how many circuits and credentials of a target are shown.
 const mostShown = 100
 
-// arrange sums up, puts what needs attention first, and leaves out what is too much.
-func (t *TargetStatus) arrange(now time.Time) {
-	t.Open = shut(t.Circuits, now)
-	t.CircuitStates = map[string]int{}
-	for _, c := range t.Circuits {
-		t.CircuitStates[c.State]++
+// arrange puts what needs attention first, and leaves out what is too much.
+func (t *TargetStatus) arrange() {
+	rank := func(rests bool) int {
+		if rests {
+			return 0
+		}
+		return 1
 	}
 	slices.SortFunc(t.Circuits, func(a, b CircuitStatus) int {
-		return cmp.Or(troubleFirst(a.State != closedWord, b.State != closedWord), cmp.Compare(a.Model, b.Model))
+		return cmp.Or(rank(a.State != closedWord)-rank(b.State != closedWord), cmp.Compare(a.Model, b.Model))
 	})
 	slices.SortFunc(t.Credentials, func(a, b CredentialStatus) int {
-		return cmp.Or(troubleFirst(a.Resting != "", b.Resting != ""), cmp.Compare(b.Queued, a.Queued), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Model, b.Model))
+		return cmp.Or(rank(a.Resting != "")-rank(b.Resting != ""), cmp.Compare(b.Queued, a.Queued), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Model, b.Model))
 	})
 	if n := len(t.Circuits) - mostShown; n > 0 {
 		t.Circuits, t.Hidden = t.Circuits[:mostShown], t.Hidden+n
@@ -181,27 +179,17 @@ func (t *TargetStatus) arrange(now time.Time) {
 	}
 }
 
-func troubleFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	}
-	return 1
-}
+var closedWord = holdfast.Closed.String()
 
-var closedWord, openWord = holdfast.Closed.String(), holdfast.Open.String()
-
-// shut reports whether nothing can be sent through these circuits at the given time. One whose cooldown is over is not
+// shut reports whether nothing can be sent to the target at the given time. A circuit whose cooldown is over is not
 // shut: it waits for a call to probe with, and a load balancer that sent none would keep it so for ever.
-func shut(circuits []CircuitStatus, now time.Time) bool {
-	for _, c := range circuits {
-		if c.State != openWord || !now.Before(c.Until) {
+func (t *TargetStatus) shut(now time.Time) bool {
+	for _, c := range t.Circuits {
+		if c.State != holdfast.Open.String() || !now.Before(c.Until) {
 			return false
 		}
 	}
-	return len(circuits) > 0
+	return len(t.Circuits) > 0
 }
 
 // readiness is what /readyz says.
@@ -213,14 +201,14 @@ type readiness struct {
 }
 
 // ready decides whether calls should be sent here.
-func (s *Status) ready() readiness {
+func (s *Status) ready(now time.Time) readiness {
 	r := readiness{Reasons: []string{}, Warnings: []string{}}
 	if s.Draining {
 		r.Reasons = append(r.Reasons, "the gateway is shutting down")
 	}
 	shut := 0
 	for i := range s.Targets {
-		if s.Targets[i].Open {
+		if s.Targets[i].shut(now) {
 			shut++
 			r.Warnings = append(r.Warnings, fmt.Sprintf("every circuit of target %s is open", s.Targets[i].Name))
 		}

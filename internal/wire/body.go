@@ -25,7 +25,7 @@ type content struct {
 func plain(body []byte) content { return unpack(body, bodyLimit) }
 
 func unpack(body []byte, limit int64) content {
-	if !bytes.HasPrefix(body, []byte{0x1f, 0x8b}) {
+	if !packed(body) {
 		return content{text: body}
 	}
 	reader, err := gzip.NewReader(bytes.NewReader(body))
@@ -38,3 +38,5 @@ func unpack(body []byte, limit int64) content {
 	}
 	return content{text: text, torn: err != nil}
 }
+
+func packed(body []byte) bool { return bytes.HasPrefix(body, []byte{0x1f, 0x8b}) }

@@ -58,3 +58,6 @@ func DialectOf(path string) Dialect {
 	}
 	return DialectUnknown
 }
+
+// IsResponses reports whether the path is one of the Responses API, whose events have names, unlike the chunks of a chat.
+func IsResponses(path string) bool { return strings.Contains(path, "/v1/responses") }

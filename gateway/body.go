@@ -1,0 +1,175 @@
+package gateway
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// body is a request's body, whole, to be sent as often as needed: in memory, or in a file that has no name any more and
+// is mapped into it.
+type body struct {
+	data    []byte
+	release func()       // nil for a body in memory
+	users   atomic.Int32 // of the mapping, beside the call itself
+}
+
+// Close is the call's own end with it. A mapping goes when nobody reads it any more: net/http may still be sending what
+// an upstream did not wait for.
+func (b *body) Close() {
+	if b.users.Add(-1) < 0 && b.release != nil {
+		b.release()
+	}
+}
+
+// reader gives the body once more. It must be closed, as net/http does at some time with every body.
+func (b *body) reader() io.ReadCloser {
+	b.users.Add(1)
+	return &bodyReader{Reader: bytes.NewReader(b.data), of: b}
+}
+
+type bodyReader struct {
+	*bytes.Reader
+	of     *body
+	closed atomic.Bool
+}
+
+// Close may be called more than once.
+func (r *bodyReader) Close() error {
+	if !r.closed.Swap(true) {
+		r.of.Close()
+	}
+	return nil
+}
+
+// Read after Close must not touch what is no longer there.
+func (r *bodyReader) Read(p []byte) (int, error) {
+	if r.closed.Load() {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return r.Reader.Read(p)
+}
+
+// WriteTo is Read's way for whoever asks for it.
+func (r *bodyReader) WriteTo(w io.Writer) (int64, error) {
+	if r.closed.Load() {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return r.Reader.WriteTo(w)
+}
+
+// known is how a transport gets a body that it need not read or copy.
+type known struct {
+	*bytes.Reader
+	data []byte
+}
+
+// Bytes is the whole body.
+func (k known) Bytes() []byte { return k.data }
+
+// Close does nothing: the call closes the body.
+func (known) Close() error { return nil }
+
+// tooLargeError is a body above the limit.
+type tooLargeError struct{ limit int64 }
+
+func (e *tooLargeError) Error() string {
+	return fmt.Sprintf("its body is larger than the %d bytes that the gateway takes (limits.max_body)", e.limit)
+}
+
+// readBody takes the whole body: it is sent on when it is complete, since an upstream bills and counts what it is sent.
+func readBody(w http.ResponseWriter, r *http.Request, s *Settings) (*body, error) {
+	if !methodHasBody(r) {
+		return &body{}, nil
+	}
+	most := s.MaxBody
+	if most == 0 {
+		most = defaultMaxBody
+	}
+	if most > 0 && r.ContentLength > most {
+		return nil, &tooLargeError{most}
+	}
+	src := &patientReader{src: r.Body, control: http.NewResponseController(w), patience: orDefault(s.BodyTimeout, defaultBodyTimeout)}
+	defer src.done()
+	memory := s.BodyMemory
+	switch {
+	case memory == 0:
+		memory = defaultBodyMemory
+	case memory < 0:
+		memory = most
+	}
+	data, more, err := readUpTo(src, r.ContentLength, memory)
+	if err != nil || !more {
+		return &body{data: data}, err
+	}
+	return spool(data, src, most)
+}
+
+// readUpTo reads at most so many bytes, and one more to see whether there is more.
+func readUpTo(src io.Reader, length, most int64) (data []byte, more bool, err error) {
+	if length > most && most > 0 {
+		return nil, true, nil
+	}
+	var buffer bytes.Buffer
+	if length > 0 {
+		buffer.Grow(int(length) + bytes.MinRead)
+	}
+	if most > 0 {
+		src = io.LimitReader(src, most+1)
+	}
+	_, err = buffer.ReadFrom(src)
+	return buffer.Bytes(), most > 0 && int64(buffer.Len()) > most, err
+}
+
+// spool keeps a large body in a temporary file.
+func spool(begun []byte, src io.Reader, most int64) (*body, error) {
+	file, err := os.CreateTemp("", "holdfast-body-*")
+	if err != nil {
+		return nil, fmt.Errorf("keeping it in a file: %w", err)
+	}
+	defer func() {
+		_ = file.Close()
+		_ = os.Remove(file.Name())
+	}()
+	if most > 0 {
+		src = io.LimitReader(src, most-int64(len(begun))+1)
+	}
+	size, err := io.Copy(file, io.MultiReader(bytes.NewReader(begun), src))
+	switch {
+	case err != nil:
+		return nil, err
+	case most > 0 && size > most:
+		return nil, &tooLargeError{most}
+	}
+	data, release, err := mapped(file, size)
+	if err != nil {
+		return nil, fmt.Errorf("reading it back: %w", err)
+	}
+	return &body{data: data, release: release}, nil
+}
+
+// patientReader gives up on a caller who is silent for too long.
+type patientReader struct {
+	src      io.Reader
+	control  *http.ResponseController
+	patience time.Duration
+	set      bool
+}
+
+func (p *patientReader) Read(b []byte) (int, error) {
+	if p.patience > 0 {
+		p.set = p.control.SetReadDeadline(time.Now().Add(p.patience)) == nil
+	}
+	return p.src.Read(b)
+}
+
+// done takes the deadline back: the connection is read on, to see the caller leave.
+func (p *patientReader) done() {
+	if p.set {
+		_ = p.control.SetReadDeadline(time.Time{})
+	}
+}

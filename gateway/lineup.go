@@ -1,0 +1,209 @@
+package gateway
+
+import (
+	"strings"
+	"time"
+
+	"holdfast"
+	"holdfast/internal/wire"
+)
+
+// lineup is what a call may ask, in order, ready to be used: the entries of its route, each with each of its keys, with their
+// breakers and paces. It is the same for all calls of one route, model and credential.
+type lineup struct {
+	policy holdfast.Policy
+	stops  []*stop
+	until  time.Time // when it must be made anew because a key has rested; zero: never
+}
+
+// stop is one place of a lineup: an upstream, a credential and a model.
+type stop struct {
+	name    string
+	entry   *entry
+	secret  string // empty: the caller's own
+	key     string // its name
+	group   string
+	limiter *limiter
+	breaker *holdfast.Breaker
+}
+
+type lineupKey struct {
+	route  *route
+	model  string
+	caller digest
+	only   bool // the first entry and key alone
+}
+
+// lineup returns the one for the call. What is no call of a model goes to the first target alone, and with its first key:
+// a file or a batch is where it was made, and another provider knows nothing of it.
+func (s *state) lineup(c *call) *lineup {
+	k := lineupKey{route: c.route, model: c.record.Model, caller: digestOf(c.r.Header), only: !asksModel(c)}
+	now := c.record.Start
+	if l, ok := s.lineups.Get(k); ok && (l.until.IsZero() || now.Before(l.until)) {
+		return l
+	}
+	l := s.lineUp(k, now)
+	s.lineups.Add(k, l)
+	return l
+}
+
+// asksModel reports whether the call asks a model, so that any target can answer it.
+func asksModel(c *call) bool {
+	return wire.DialectOf(c.r.URL.Path) != wire.DialectUnknown && c.record.Model != "" && !strings.Contains(c.r.URL.Path, "/batches")
+}
+
+func (s *state) lineUp(k lineupKey, now time.Time) *lineup {
+	l := &lineup{policy: s.settings.Policy}
+	for _, e := range k.route.chain {
+		s.addStops(l, e, k, now)
+		if k.only {
+			l.stops = l.stops[:1]
+			break
+		}
+	}
+	p := &l.policy
+	p.Breaker, p.Pace, p.Judge, p.Estimate, p.Usage = nil, nil, nil, nil, nil
+	p.Budget = s.health.budget(l.stops[0].healthKey(k), s.settings.Budget)
+	p.Targets = nil
+	for _, st := range l.stops {
+		p.Targets = append(p.Targets, st.target())
+	}
+	if e := k.route.onRefusal; e != nil && !k.only {
+		from := len(l.stops)
+		s.addStops(l, e, k, now)
+		p.RefusalFallback = true
+		for _, st := range l.stops[from:] {
+			t := st.target()
+			t.Name, st.name = "on-refusal:"+t.Name, "on-refusal:"+t.Name
+			p.Targets = append(p.Targets, t)
+		}
+	}
+	p.Observe = s.observer(l)
+	return l
+}
+
+// addStops adds an entry with each of its keys. Keys that the upstream has rejected lately come last.
+func (s *state) addStops(l *lineup, e *entry, k lineupKey, now time.Time) {
+	keys := e.keys
+	if len(keys) == 0 {
+		keys = []Key{{}}
+	}
+	model := e.Model
+	if model == "" {
+		model = k.model
+	}
+	var resting []*stop
+	for _, key := range keys {
+		st := &stop{entry: e, secret: key.Secret, key: key.Name, group: modelGroup(model)}
+		st.name = e.up.Name
+		if len(keys) > 1 {
+			st.name += "/" + key.Name
+		}
+		if e.Model != "" {
+			st.name += ":" + e.Model
+		}
+		breaker, limits := s.settings.Breaker, s.settings.Pace
+		if e.up.Breaker != nil {
+			breaker = *e.up.Breaker
+		}
+		if e.up.Pace != nil {
+			limits = *e.up.Pace
+		}
+		hk := st.healthKey(k)
+		st.breaker = s.health.breaker(hk, breaker)
+		st.limiter = s.health.limiter(hk, limits)
+		st.name = l.free(st.name)
+		if len(keys) > 1 && st.limiter.rests(s.health, now) {
+			resting = append(resting, st)
+			continue
+		}
+		l.stops = append(l.stops, st)
+	}
+	if len(resting) > 0 {
+		l.stops = append(l.stops, resting...)
+		l.until = now.Add(rejectedRest)
+	}
+}
+
+// free is a name that no stop has.
+func (l *lineup) free(name string) string {
+	for _, st := range l.stops {
+		if st.name == name {
+			return l.free(name + "'")
+		}
+	}
+	return name
+}
+
+func (st *stop) healthKey(k lineupKey) healthKey {
+	hk := healthKey{target: st.entry.up.Name, key: st.key, group: st.group}
+	if st.secret == "" {
+		hk.caller = k.caller
+	}
+	return hk
+}
+
+// target is the stop as the policy knows it.
+func (st *stop) target() holdfast.Target {
+	t := holdfast.Target{Name: st.name, Credential: st.entry.up.Name + "/" + st.key, Model: st.entry.Model, Breaker: st.breaker, Pace: st.limiter.pace}
+	return t
+}
+
+// find is the stop of a name.
+func (l *lineup) find(name string) *stop {
+	for _, st := range l.stops {
+		if st.name == name {
+			return st
+		}
+	}
+	return nil
+}
+
+// observer passes events on, and remembers which keys were rejected.
+func (s *state) observer(l *lineup) func(holdfast.Event) {
+	pools := false
+	for _, st := range l.stops {
+		pools = pools || len(st.entry.keys) > 1
+	}
+	tell := s.settings.Observer
+	if tell == nil && !pools {
+		return nil
+	}
+	return func(e holdfast.Event) {
+		if pools && e.Kind == holdfast.EventAttempt && e.Verdict.Status == 401 {
+			if st := l.find(e.Target); st != nil {
+				st.limiter.noteRejected(s.health, e.At)
+				s.lineups.Purge() // they stand in another order now
+			}
+		}
+		if tell != nil {
+			tell.Event(e)
+		}
+	}
+}
+
+// sharedGroups are the model groups that share one rate limit, by the beginning of the model's name:
+// the Claude API counts Opus 4.x together and Sonnet 4.x together (its documentation of rate limits).
+var sharedGroups = []string{"claude-opus-4", "claude-sonnet-4"}
+
+// modelGroup is what a model shares its rate limit with: its name without a date, or its family.
+func modelGroup(model string) string {
+	for _, g := range sharedGroups {
+		if rest, ok := strings.CutPrefix(model, g); ok && (rest == "" || rest[0] == '-' || rest[0] == '@') {
+			return g
+		}
+	}
+	if at := strings.LastIndexByte(model, '-'); at > 0 && len(model)-at-1 == len("20260101") && isDigits(model[at+1:]) {
+		return model[:at]
+	}
+	return strings.TrimSuffix(model, "-latest")
+}
+
+func isDigits(s string) bool {
+	for _, c := range s {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}

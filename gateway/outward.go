@@ -1,0 +1,35 @@
+package gateway
+
+import (
+	"net"
+	"net/http"
+	"time"
+)
+
+// The limits of the connections to upstreams. Idle ones are closed before an edge closes them: those of the big providers keep
+// them for minutes, small servers for a minute or less (case of a request that meets a connection just closed).
+const (
+	idleConnTime  = 55 * time.Second
+	idlePerHost   = 256
+	dialKeepAlive = 15 * time.Second
+	tlsTime       = 10 * time.Second
+)
+
+// standardBase is the http.Transport that all calls share; it outlives reloads.
+func (h *health) standardBase() http.RoundTripper {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.base == nil {
+		dialer := &net.Dialer{KeepAlive: dialKeepAlive}
+		h.base = &http.Transport{
+			Proxy:               http.ProxyFromEnvironment,
+			DialContext:         dialer.DialContext,
+			ForceAttemptHTTP2:   true,
+			MaxIdleConnsPerHost: idlePerHost,
+			IdleConnTimeout:     idleConnTime,
+			TLSHandshakeTimeout: tlsTime,
+			DisableCompression:  true, // an answer comes as it was asked for
+		}
+	}
+	return h.base
+}

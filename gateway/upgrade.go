@@ -1,0 +1,66 @@
+package gateway
+
+import (
+	"io"
+	"log"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+)
+
+func isUpgrade(h http.Header) bool {
+	for _, list := range h["Connection"] {
+		for token := range strings.SplitSeq(list, ",") {
+			if strings.EqualFold(strings.TrimSpace(token), "upgrade") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// upgrade passes a connection on that speaks another protocol from now on, such as a web socket. It is asked for once, at the
+// first target: what is said on it is nothing that could be repeated.
+func (c *call) upgrade() {
+	c.body = &body{}
+	if !c.plan() {
+		return
+	}
+	st := c.lineup.stops[0]
+	c.record.Target = st.name
+	status := &statusWriter{ResponseWriter: c.w}
+	proxy := httputil.ReverseProxy{
+		Transport: c.s.settings.Base,
+		ErrorLog:  log.New(io.Discard, "", 0),
+		Rewrite: func(p *httputil.ProxyRequest) {
+			st.address(p.Out)
+			if st.secret != "" {
+				setKey(p.Out.Header, st.entry.up.Auth, st.secret)
+			}
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			c.reject(refusal{http.StatusBadGateway, "no-answer", "the upstream could not be reached: " + plain(err), 0, false})
+		},
+	}
+	proxy.ServeHTTP(status, c.r)
+	if c.record.Outcome == "" {
+		c.record.Status = status.status
+		if c.record.Outcome = Answered; status.status >= http.StatusBadRequest {
+			c.record.Outcome = Failed
+		}
+	}
+}
+
+// statusWriter remembers the status.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets a http.ResponseController through.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
