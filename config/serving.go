@@ -79,9 +79,10 @@ type Log struct {
 }
 
 const (
-	defaultListen = "127.0.0.1:4100"
-	defaultAdmin  = "127.0.0.1:4101"
-	defaultGrace  = 30 * time.Second
+	defaultListen   = "127.0.0.1:4100"
+	defaultAdmin    = "127.0.0.1:4101"
+	defaultGrace    = 30 * time.Second
+	defaultDeadline = 10 * time.Minute
 
 	adminOff = "off"
 )
