@@ -14,7 +14,11 @@
 // printed value shows a key.
 package config
 
-import "holdfast"
+import (
+	"path/filepath"
+
+	"holdfast"
+)
 
 // File is the whole configuration. The zero value is the defaults. It is plain data: nothing here changes what a copy
 // shares with it, and it is safe for concurrent use while nobody changes it.
@@ -48,6 +52,15 @@ type File struct {
 type source struct {
 	path  string
 	lines map[string]int // of the keys; never changed
+}
+
+// file is the path of a file that the configuration names under a key. One that is relative is beside the file that names it,
+// wherever the process was started; one that was set by a flag is where the process was started.
+func (f *File) file(key, path string) string {
+	if path == "" || filepath.IsAbs(path) || f.source.path == "" || f.source.lines[key] == 0 {
+		return path
+	}
+	return filepath.Join(filepath.Dir(f.source.path), path)
 }
 
 // Policy returns the policy that the file describes, with a new breaker, pace and budget: keep it for all calls to one

@@ -36,7 +36,8 @@ func (f *File) Gateway() (gateway.Settings, error) {
 	for _, t := range f.Targets {
 		s.Targets = append(s.Targets, f.gatewayTarget(t))
 	}
-	for _, r := range f.Routes {
+	for i, r := range f.Routes {
+		r.Answer = f.answer(i)
 		s.Routes = append(s.Routes, r.gateway())
 	}
 	for _, c := range f.Clients {
@@ -79,32 +80,42 @@ func (e Entry) gateway() gateway.Entry {
 	}
 }
 
+// answer is the file with the standing answer of a route.
+func (f *File) answer(route int) string {
+	return f.file(item("routes", route)+".answer", f.Routes[route].Answer)
+}
+
 // checkFiles looks at the files that the configuration names.
 func (f *File) checkFiles(d *strict.Document) {
 	if f.TLS.Cert != "" && f.TLS.Key != "" {
-		missing := false
-		for _, file := range []struct{ key, path string }{{"tls.cert", f.TLS.Cert}, {"tls.key", f.TLS.Key}} {
-			if _, err := os.Stat(file.path); err != nil {
-				d.Wrong(file.key, "%s", cause(err))
-				missing = true
-			}
-		}
-		if _, err := f.TLSConfig(); err != nil && !missing {
-			d.Wrong("tls", "cert and key cannot be used: %v", errors.Unwrap(err))
-		}
+		f.checkTLS(d)
 	}
 	for i, r := range f.Routes {
 		if r.Answer == "" {
 			continue
 		}
 		at := item("routes", i) + ".answer"
-		text, err := os.ReadFile(r.Answer)
+		text, err := os.ReadFile(f.answer(i))
 		switch {
 		case err != nil:
 			d.Wrong(at, "%s", cause(err))
 		case !json.Valid(text):
-			d.Wrong(at, "%s is not JSON", r.Answer)
+			d.Wrong(at, "%s is not JSON", f.answer(i))
 		}
+	}
+}
+
+func (f *File) checkTLS(d *strict.Document) {
+	cert, key := f.tlsFiles()
+	missing := false
+	for _, file := range []struct{ at, path string }{{"tls.cert", cert}, {"tls.key", key}} {
+		if _, err := os.Stat(file.path); err != nil {
+			d.Wrong(file.at, "%s", cause(err))
+			missing = true
+		}
+	}
+	if _, err := f.TLSConfig(); err != nil && !missing {
+		d.Wrong("tls", "cert and key cannot be used: %v", errors.Unwrap(err))
 	}
 }
 

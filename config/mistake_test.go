@@ -117,7 +117,7 @@ func TestMistakesOfTheGateway(t *testing.T) {
 			`line 1: targets.0.url: environment variable ${HOLDFAST_NOT_SET} is not set`,
 			`line 2: routes.0.chain.1.taget: unknown key; did you mean "target"?`}},
 		{"a key in the place of a variable's name", "targets: [{url: \"http://h\", key: \"${sk-ant-CANARY}\"}]\n", []string{
-			`line 1: targets.0.key: ${…} must hold the name of an environment variable`}},
+			`line 1: targets.0.key: ${…} must hold the name of an environment variable, or file: and the path of a file`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -19,7 +19,8 @@ type Route struct {
 	OnRefusal *Entry `yaml:"on_refusal"`
 	// Delivery is live or whole. Default: that of the section stream.
 	Delivery Delivery `yaml:"delivery"`
-	// Answer is a file with a complete answer, as JSON, that stands in when there is no saved one: for demos.
+	// Answer is a file with a complete answer, as JSON, that stands in when there is no saved one: for demos. A relative
+	// path begins at the configuration's own folder.
 	Answer string `yaml:"answer"`
 }
 

@@ -11,7 +11,8 @@ import (
 
 // TLS of the gateway's address.
 type TLS struct {
-	// Cert and Key are the files of the certificate chain and of its private key, in PEM. Both or none.
+	// Cert and Key are the files of the certificate chain and of its private key, in PEM. Both or none. A relative path
+	// begins at the configuration's own folder.
 	Cert string `yaml:"cert"`
 	Key  string `yaml:"key"`
 }
@@ -29,7 +30,8 @@ type Stream struct {
 
 // Saved is where good answers are kept for chains that end in saved.
 type Saved struct {
-	// Path of the file. Default: memory, which ends with the process.
+	// Path of the file; a relative one begins at the configuration's own folder. Default: memory, which ends with the
+	// process.
 	Path string `yaml:"path"`
 	// MaxAge of an answer that may be used. 0: the default, 720h.
 	MaxAge time.Duration `yaml:"max_age"`
@@ -126,12 +128,19 @@ func (f *File) TLSConfig() (*tls.Config, error) {
 	if f.TLS == (TLS{}) {
 		return nil, nil
 	}
-	pair, err := tls.LoadX509KeyPair(f.TLS.Cert, f.TLS.Key)
+	pair, err := tls.LoadX509KeyPair(f.tlsFiles())
 	if err != nil {
 		return nil, fmt.Errorf("config: tls: %w", err)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
+
+func (f *File) tlsFiles() (cert, key string) {
+	return f.file("tls.cert", f.TLS.Cert), f.file("tls.key", f.TLS.Key)
+}
+
+// SavedPath returns the path of the file of saved answers, empty for memory.
+func (f *File) SavedPath() string { return f.file("saved.path", f.Saved.Path) }
 
 // Logger returns a logger of the file's format and level.
 func (f *File) Logger(to io.Writer) *slog.Logger {
