@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	"holdfast/internal/strict"
 )
@@ -16,7 +17,7 @@ func (c checker) routes() {
 			c.name(at, r.Name, names, i, "route")
 		}
 		for j, pattern := range r.Models {
-			if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			if _, err := path.Match(pattern, ""); err != nil || pattern == "" || strings.ContainsFunc(pattern, unicode.IsControl) {
 				c.wrong(item(at+".models", j), "is no pattern; such as claude-opus-*")
 			}
 		}
@@ -72,15 +73,18 @@ func (c checker) entry(at string, e Entry) {
 		c.wrong(at+".target", "there is no target %q; %s", e.Target, known(c.targetNames()))
 		return
 	}
-	if e.Key != "" && !slices.ContainsFunc(t.pool(), func(k Key) bool { return k.Name == e.Key }) {
+	if e.Key != "" && !slices.ContainsFunc(t.Pool(), func(k Key) bool { return k.Name == e.Key }) {
 		var names []string
-		for _, k := range t.pool() {
+		for _, k := range t.Pool() {
 			names = append(names, k.Name)
 		}
-		c.wrong(at+".key", "is not the name of a key of %s; %s", t.name(), known(names)) // without it: it may be a key
+		c.wrong(at+".key", "is not the name of a key of %s; %s", t.Label(), known(names)) // without it: it may be a key
 	}
 	if e.Path != "" && (!strings.HasPrefix(e.Path, "/") || strings.ContainsAny(e.Path, "?# ")) {
 		c.wrong(at+".path", "must begin with / and have no query: it replaces the base path of the target's URL")
+	}
+	if strings.ContainsFunc(e.Model, unicode.IsControl) {
+		c.wrong(at+".model", "holds a control character")
 	}
 	c.headers(at, e, t)
 }
@@ -88,7 +92,7 @@ func (c checker) entry(at string, e Entry) {
 // headers checks what an entry sends in place of the caller's headers.
 func (c checker) headers(at string, e Entry, t Target) {
 	if t.Dialect == openai && (e.Betas != nil || e.Version != "") {
-		c.wrong(at, "betas and version are headers of the anthropic dialect, and %s speaks openai", t.name())
+		c.wrong(at, "betas and version are headers of the anthropic dialect, and %s speaks openai", t.Label())
 	}
 	for i, b := range e.Betas {
 		if !isToken(b) {
@@ -119,7 +123,7 @@ func (c checker) dialect(at string, e Entry, before []Entry) {
 	own, _ := c.targetNamed(e.Target)
 	for _, b := range before {
 		if t, _ := c.targetNamed(b.Target); own.Dialect != "" && t.Dialect != "" && t.Dialect != own.Dialect {
-			c.wrong(at, "%s speaks %s and %s before it %s: nothing is translated between dialects", own.name(), own.Dialect, t.name(), t.Dialect)
+			c.wrong(at, "%s speaks %s and %s before it %s: nothing is translated between dialects", own.Label(), own.Dialect, t.Label(), t.Dialect)
 			return
 		}
 	}

@@ -15,7 +15,7 @@ func (c checker) targets() {
 			c.wrong(at+".url", "%s", wrong)
 		}
 		if t.Name != "" || wrong == "" {
-			c.name(at, t.name(), names, i, "target")
+			c.name(at, t.Label(), names, i, "target")
 		}
 		c.keys(at, t)
 	}
@@ -49,7 +49,7 @@ func (c checker) keys(at string, t Target) {
 		c.wrong(at+".keys", "stands beside key; all of them belong under keys")
 	}
 	names, secrets := map[string]int{}, map[Secret]int{}
-	for i, k := range t.pool() {
+	for i, k := range t.Pool() {
 		at := item(at+".keys", i)
 		if t.Key != "" {
 			break
@@ -69,7 +69,7 @@ func (c checker) keys(at string, t Target) {
 // targetNamed returns the target of that name.
 func (f *File) targetNamed(name string) (Target, bool) {
 	for _, t := range f.Targets {
-		if t.name() == name {
+		if t.Label() == name {
 			return t, true
 		}
 	}
@@ -78,7 +78,7 @@ func (f *File) targetNamed(name string) (Target, bool) {
 
 func (f *File) targetNames() (names []string) {
 	for _, t := range f.Targets {
-		names = append(names, t.name())
+		names = append(names, t.Label())
 	}
 	return names
 }

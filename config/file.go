@@ -33,7 +33,7 @@ type File struct {
 	Targets []Target `yaml:"targets"`
 	// Routes, of which the first that matches a request holds. Default: every target of the request's dialect, in order.
 	Routes []Route `yaml:"routes"`
-	// Call is the section "policy".
+	// Call is how a call is kept working: the section "policy".
 	Call    Call    `yaml:"policy"`
 	Breaker Breaker `yaml:"breaker"`
 	Pace    Pace    `yaml:"pace"`

@@ -47,8 +47,8 @@ func (f *File) Gateway() (gateway.Settings, error) {
 }
 
 func (f *File) gatewayTarget(t Target) gateway.Target {
-	made := gateway.Target{Name: t.name(), URL: t.URL, Dialect: string(t.Dialect), Auth: string(t.Auth)}
-	for _, k := range t.pool() {
+	made := gateway.Target{Name: t.Label(), URL: t.URL, Dialect: string(t.Dialect), Auth: string(t.Auth)}
+	for _, k := range t.Pool() {
 		made.Keys = append(made.Keys, gateway.Key{Name: k.Name, Secret: k.Key.Reveal()})
 	}
 	if t.Breaker != nil {

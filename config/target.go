@@ -10,7 +10,7 @@ import (
 type Target struct {
 	// Name in chains, traces and metrics. Default: the host of the URL.
 	Name string `yaml:"name"`
-	// URL as an SDK's base URL has it. It holds no key and no query.
+	// URL of the API, as an SDK's base URL has it. It holds no key and no query.
 	URL string `yaml:"url"`
 	// Dialect is anthropic or openai. Default: any; requests are passed on as they are.
 	Dialect Dialect `yaml:"dialect"`
@@ -30,14 +30,15 @@ type Target struct {
 type Key struct {
 	// Name in traces and metrics. Default: the number of its place, from 1.
 	Name string `yaml:"name"`
-	Key  Secret `yaml:"key"`
+	// Key is the key itself.
+	Key Secret `yaml:"key"`
 }
 
 // UnmarshalText reads the key alone.
 func (k *Key) UnmarshalText(text []byte) error { return k.Key.UnmarshalText(text) }
 
-// pool is Key and Keys together, with names.
-func (t Target) pool() []Key {
+// Pool returns Key and Keys together, with names.
+func (t Target) Pool() []Key {
 	if t.Key != "" {
 		return []Key{{Name: "1", Key: t.Key}}
 	}
@@ -50,8 +51,8 @@ func (t Target) pool() []Key {
 	return named
 }
 
-// name is Name with its default.
-func (t Target) name() string {
+// Label returns Name, or its default.
+func (t Target) Label() string {
 	if u, wrong := baseURL(t.URL); t.Name == "" && wrong == "" {
 		return u.Host
 	}

@@ -37,13 +37,13 @@ func (c checker) warnOfAddresses() {
 func (c checker) warnOfTargets() {
 	for i, t := range c.Targets {
 		at := item("targets", i)
-		keyless := len(t.pool()) == 0
+		keyless := len(t.Pool()) == 0
 		u, wrong := baseURL(t.URL)
 		if wrong != "" {
 			continue
 		}
 		if keyless && len(c.Clients) > 0 {
-			c.wrong(at, "%s has no key: a client must send one for it in the usual header, and his own in holdfast-key", t.name())
+			c.wrong(at, "%s has no key: a client must send one for it in the usual header, and his own in holdfast-key", t.Label())
 		}
 		if keyless && t.Auth != "" {
 			c.wrong(at+".auth", "says how a key is sent, and there is none")

@@ -84,6 +84,14 @@ func (d *Delivery) UnmarshalText(text []byte) error {
 	return err
 }
 
+// String returns live or whole, empty for neither.
+func (d Delivery) String() string {
+	if i := int(d) - int(gateway.Live); i >= 0 && i < len(deliveries) {
+		return deliveries[i]
+	}
+	return ""
+}
+
 // UnmarshalText reads anthropic or openai.
 func (d *Dialect) UnmarshalText(text []byte) error { return name(d, text, dialects) }
 

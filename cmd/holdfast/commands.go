@@ -34,6 +34,8 @@ Exit codes: 0 done, 1 the job failed, 2 bad usage or input,
 		newStandinCommand(),
 		newDrillCommand(),
 		newExplainCommand(),
+		newValidateCommand(),
+		newKeyCommand(),
 		newVersionCommand(),
 	)
 	return root

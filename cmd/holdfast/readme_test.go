@@ -71,6 +71,12 @@ func played(t *testing.T, line string) (out string, code int) {
 		_, url := standin.Serve(t, standin.Plan{})
 		t.Setenv("ANTHROPIC_BASE_URL", url)
 	}
+	if line == "holdfast validate" {
+		if err := os.WriteFile(configName, []byte("policy: {attempts: 6}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		defer os.Remove(configName)
+	}
 	var o, words watched
 	o.seen = func(text string) {
 		if serves(args) && strings.HasPrefix(text, "export ") {

@@ -166,7 +166,7 @@ func await(ts *testscript.TestScript, otherwise string, ready func() bool) {
 func TestHelp(t *testing.T) {
 	for _, line := range []string{
 		"", "ask", "completion", "completion bash", "completion zsh", "completion fish", "completion powershell",
-		"demo", "drill", "explain", "standin", "standin faults", "standin record", "standin report", "standin schema", "version",
+		"demo", "drill", "explain", "key", "key hash", "key new", "standin", "standin faults", "standin record", "standin report", "standin schema", "validate", "version",
 	} {
 		t.Run("holdfast "+line, func(t *testing.T) {
 			out, words, code := runLine(t, strings.Fields(line+" --help")...)
