@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"encoding/json"
 	"net/http"
 	"strings"
 )
@@ -31,7 +30,7 @@ func answerFault(status int, mediaType string, content content) (Fault, string) 
 		return FaultNone, "200-other-media"
 	case text[0] == '<':
 		return FaultEmpty, "200-html"
-	case json.Valid(text):
+	case valid(text):
 		return objectFault(node(text))
 	case strings.HasPrefix(mediaType, "text/plain") && text[0] != '{':
 		return FaultNone, "200-other-media"

@@ -220,7 +220,10 @@ func endsLiteral(c byte) bool {
 }
 
 func skipString(data []byte, i int) int {
-	for i++; i < len(data); i++ {
+	for i++; ; i++ {
+		if i = plainRun(data, i); i >= len(data) {
+			return len(data)
+		}
 		switch data[i] {
 		case '\\':
 			i++
@@ -228,5 +231,4 @@ func skipString(data []byte, i int) int {
 			return i + 1
 		}
 	}
-	return len(data)
 }

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"encoding/json"
 	"net/http"
 	"strings"
 )
@@ -87,7 +86,7 @@ func safeBody(body []byte) bool {
 	if len(text) == 0 {
 		return true
 	}
-	if !json.Valid(text) || text[0] != '{' {
+	if !valid(text) || text[0] != '{' {
 		return false
 	}
 	safe := true

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"encoding/json"
 	"net/http"
 	"time"
 )
@@ -83,7 +82,7 @@ func (s *Stream) Event(name string, data []byte) Progress {
 	if string(data) == "[DONE]" {
 		return s.doneMark()
 	}
-	if !json.Valid(data) {
+	if !valid(data) {
 		return s.unreadable(name, data)
 	}
 	event := node(data)

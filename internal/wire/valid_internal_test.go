@@ -1,0 +1,73 @@
+package wire
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// agree is everything there is to say about valid: it is json.Valid.
+func agree(t *testing.T, data []byte) {
+	t.Helper()
+	if got, want := valid(data), json.Valid(data); got != want {
+		t.Errorf("valid(%.200q) = %v, json.Valid says %v", data, got, want)
+	}
+}
+
+var jsonTexts = []string{
+	``, ` `, `{}`, `[]`, ` { } `, `{"a":1}`, `{"a":1,}`, `{"a":1,"b":[1,2,{"c":null}]}`, `{"a" : true , "b" : [ ] }`, `[1,]`, `[,1]`, `[1 2]`, `{"a"}`, `{"a":}`,
+	`{1:2}`, `{"a":1 "b":2}`, `{"a":1}{`, `{"a":1} x`, `[}`, `{]`, `"`, `"a`, `"a"`, `"a" "b"`, `"\`, `"\"`, `"\""`, `"\\"`, `"\u00e9"`, `"\u00g9"`, `"\u00"`, `"\x"`, `"\/\b\f\n\r\t"`,
+	"\"tab\tin it\"", "\"line\nin it\"", "\"nul\x00\"", "\"del\x7f\"", "\"bad\xff\xfe\"", `"1234567"`, `"12345678"`, `"1234567\"8"`, `"é 世界 🙂 and more of it"`,
+	`0`, `-0`, `01`, `1`, `-`, `-1`, `1.`, `1.5`, `.5`, `1e`, `1e5`, `1E+5`, `1e-`, `1.5e-07`, `0e0`, `0x1`, `1_0`, `+1`, `--1`, `NaN`, `Infinity`,
+	`true`, `tru`, `truex`, `false`, `fals`, `null`, `nul`, `nullnull`, `True`, "\ufeff{}", "\v{}", "{}\n", "{} \r\n\t", `[[[[1]]]]`, `[[[[1]]]`, `[[[[1]]]]]`,
+	`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hello \"you\"\n"}}`, `{broken`, `{"type":"m`,
+}
+
+func TestValidIsThatOfTheStandardLibrary(t *testing.T) {
+	for _, text := range jsonTexts {
+		agree(t, []byte(text))
+		for i := range text { // and torn anywhere
+			agree(t, []byte(text[:i]))
+		}
+	}
+	for _, depth := range []int{63, 64, 65, mostNested - 1, mostNested, mostNested + 1} {
+		agree(t, []byte(strings.Repeat("[", depth)+strings.Repeat("]", depth)))
+		agree(t, []byte(strings.Repeat("[", depth)+"1"+strings.Repeat("]", depth)))
+		agree(t, []byte(strings.Repeat(`{"a":`, depth)+"{}"+strings.Repeat("}", depth)))
+	}
+}
+
+// Every byte at every place of the eight that are looked at at once.
+func TestValidSeesEveryByte(t *testing.T) {
+	for c := range 256 {
+		for at := range 20 {
+			text := []byte(`"` + strings.Repeat("x", 20) + `"`)
+			text[1+at] = byte(c)
+			agree(t, text)
+		}
+	}
+}
+
+func FuzzValid(f *testing.F) {
+	for _, text := range jsonTexts {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(agree)
+}
+
+func BenchmarkValid(b *testing.B) {
+	prompt := []byte(`{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat(`some words of a \"prompt\",\n`, 8000) + `"}]}`)
+	event := []byte(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" word"}}`)
+	for name, data := range map[string][]byte{"prompt": prompt, "event": event} {
+		for with, f := range map[string]func([]byte) bool{"ours": valid, "encoding/json": json.Valid} {
+			b.Run(name+"/"+with, func(b *testing.B) {
+				b.SetBytes(int64(len(data)))
+				for b.Loop() {
+					if !f(data) {
+						b.Fatal("not valid")
+					}
+				}
+			})
+		}
+	}
+}
