@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bytes"
 	"net/http"
 	"time"
 
@@ -20,6 +19,7 @@ type watch struct {
 	failed *partial // an error event has passed
 	ended  bool     // the terminal event has passed
 	blind  bool     // nothing can be said of the stream any more
+	reader *sse.Reader
 }
 
 // feed takes the next bytes and reports whether there was progress in them: content, the stop reason or the end.
@@ -27,6 +27,13 @@ func (w *watch) feed(p []byte) (progress bool) {
 	w.bytes += int64(len(p))
 	if w.blind {
 		return len(p) > 0
+	}
+	if len(w.rest) == 0 { // as a rule: an upstream writes whole events
+		if at := lastFrame(p); at > 0 {
+			progress = w.read(p[:at])
+			w.rest = append(w.rest, p[at:]...)
+			return progress
+		}
 	}
 	from := max(len(w.rest)-1, 0)
 	w.rest = append(w.rest, p...)
@@ -54,24 +61,26 @@ func (w *watch) finish() {
 // lastFrame returns the index behind the last blank line, or -1. A line ends in LF, CRLF or a lone CR. The LF of a blank
 // line's CRLF that has not come yet is a blank line of no meaning to the frame that follows.
 func lastFrame(b []byte) int {
-	at := -1
-	for _, pair := range []string{"\n\n", "\r\r", "\n\r"} { // CRLF alone is one end of a line, not two
-		at = max(at, bytes.LastIndex(b, []byte(pair)))
+	for i := len(b) - 1; i > 0; i-- {
+		end, before := b[i], b[i-1]
+		if end != '\n' && end != '\r' || before != '\n' && before != end { // CRLF alone is one end of a line, not two
+			continue
+		}
+		if i++; end == '\r' && i < len(b) && b[i] == '\n' {
+			i++
+		}
+		return i
 	}
-	if at < 0 {
-		return -1
-	}
-	if at += len("\n\n"); at < len(b) && b[at-1] == '\r' && b[at] == '\n' {
-		at++
-	}
-	return at
+	return -1
 }
 
 // read takes complete frames.
 func (w *watch) read(frames []byte) (progress bool) {
-	r := sse.NewReader(bytes.NewReader(frames), len(frames)+1)
-	for {
-		e, err := r.Next()
+	if w.reader == nil {
+		w.reader = sse.NewMemory()
+	}
+	for w.reader.Over(frames); ; {
+		e, err := w.reader.Next()
 		if err != nil {
 			return progress
 		}

@@ -98,6 +98,17 @@ func NewReader(src io.Reader, limit int) *Reader {
 	return &Reader{src: src, limit: limit, names: make(map[string]string)}
 }
 
+// NewMemory returns a reader of a stream that is in memory, which it neither
+// copies nor changes: give it one with Over.
+func NewMemory() *Reader { return &Reader{err: io.EOF, names: make(map[string]string)} }
+
+// Over begins anew with what is in memory, and takes it for a whole stream.
+// It must stay as it is until the last of its events is done with. Over is for
+// readers of NewMemory.
+func (r *Reader) Over(stream []byte) {
+	*r = Reader{err: io.EOF, limit: len(stream) + 1, buf: stream, end: len(stream), names: r.names, block: block{joined: r.block.joined[:0]}}
+}
+
 // Next returns the next event. The error is io.EOF where the source ended
 // (whether the stream was complete is for the caller to know), ErrTooLarge, or
 // the source's own error, each only after all events before it, and again on

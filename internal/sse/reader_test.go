@@ -1,6 +1,7 @@
 package sse_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -228,3 +229,23 @@ func TestSourceThatGivesNothingIsGivenUp(t *testing.T) {
 type idle struct{}
 
 func (idle) Read([]byte) (int, error) { return 0, nil }
+
+// A reader of memory says the same as one of a stream, as often as it is used.
+func TestMemoryIsReadAsAStreamIs(t *testing.T) {
+	memory := sse.NewMemory()
+	for _, stream := range []string{
+		"", "\n", "data: a\n\n", "data: a\r\n\r\ndata: b\r\rid: 7\ndata: c", "event: x\ndata: a\ndata: b\n\n: comment\n\n", "\xEF\xBB\xBFdata: a\n\n", "data: a\n\r\n",
+	} {
+		memory.Over([]byte(stream))
+		for r := sse.NewReader(strings.NewReader(stream), 0); ; {
+			want, wantErr := r.Next()
+			got, err := memory.Next()
+			if err != wantErr || got.Name != want.Name || got.ID != want.ID || !bytes.Equal(got.Data, want.Data) || !bytes.Equal(got.Raw, want.Raw) || got.Unterminated != want.Unterminated {
+				t.Fatalf("%q: %+v, %v; want %+v, %v", stream, got, err, want, wantErr)
+			}
+			if err != nil {
+				break
+			}
+		}
+	}
+}
