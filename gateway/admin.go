@@ -124,9 +124,8 @@ func (a *admin) healthz(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (a *admin) readyz(w http.ResponseWriter, _ *http.Request) {
-	now := time.Now()
-	s := a.status(now)
-	ready := s.ready(now)
+	s := a.status(time.Now())
+	ready := s.ready()
 	if ready.Ready {
 		giveJSON(w, http.StatusOK, ready)
 		return
@@ -143,9 +142,7 @@ func (a *admin) serveMetrics(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *admin) serveStatus(w http.ResponseWriter, _ *http.Request) {
-	s := a.status(time.Now())
-	s.addCalls(a.records)
-	giveJSON(w, http.StatusOK, s)
+	giveJSON(w, http.StatusOK, a.status(time.Now()))
 }
 
 // The number of calls that a list has.

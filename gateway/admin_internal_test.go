@@ -133,7 +133,11 @@ func TestReadiness(t *testing.T) {
 	open := func(until time.Duration) CircuitStatus {
 		return CircuitStatus{State: "open", Until: time.Now().Add(until)}
 	}
-	target := func(circuits ...CircuitStatus) TargetStatus { return TargetStatus{Name: "a", Circuits: circuits} }
+	target := func(circuits ...CircuitStatus) TargetStatus {
+		t := TargetStatus{Name: "a", Circuits: circuits}
+		t.arrange(time.Now())
+		return t
+	}
 	shut := target(open(time.Hour))
 	for _, c := range []struct {
 		name              string
@@ -206,7 +210,9 @@ func TestStatusCountsCalls(t *testing.T) {
 		rs.add(r)
 	}
 	rs.add(Record{Outcome: Failed})
-	s := read[Status](t, adminOf(Status{Clients: []ClientStatus{{Name: "alice"}, {Name: "bob"}}}, rs), "/api/status", 200)
+	s := Status{Clients: []ClientStatus{{Name: "alice"}, {Name: "bob"}}}
+	s.addCalls(rs)
+	s = read[Status](t, adminOf(s, rs), "/api/status", 200)
 	if len(s.Calls) != 2 || s.Calls[0] != (CallCount{Answered, "live", 3}) || s.Calls[1] != (CallCount{Failed, "none", 1}) {
 		t.Errorf("calls are %+v", s.Calls)
 	}
@@ -230,8 +236,8 @@ func TestTargetStatusShowsTroubleFirstAndNotEverything(t *testing.T) {
 	}
 	target.Circuits = append(target.Circuits, circuitStatus("z", breaker, now))
 	target.Credentials = append(target.Credentials, credentialStatus("2", "z", pace, nil, now))
-	target.arrange()
-	if len(target.Circuits) != 100 || len(target.Credentials) != 100 || target.Hidden != 102 {
+	target.arrange(now)
+	if len(target.Circuits) != 100 || len(target.Credentials) != 100 || target.Hidden != 102 || target.Open || target.CircuitStates["closed"] != 150 || target.CircuitStates["open"] != 1 {
 		t.Errorf("%d circuits, %d credentials, %d hidden", len(target.Circuits), len(target.Credentials), target.Hidden)
 	}
 	if c := target.Circuits[0]; c.Model != "z" || c.State != "open" || c.CooldownSeconds != 20 || c.Until.Sub(now).Round(time.Second) != 20*time.Second || c.FailuresInARow != 1 {

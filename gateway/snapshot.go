@@ -26,7 +26,7 @@ func (g *Gateway) Status(now time.Time) Status {
 			t.Keys = append(t.Keys, k.Name)
 		}
 		g.health.show(&t, now)
-		t.arrange()
+		t.arrange(now)
 		st.Targets = append(st.Targets, t)
 	}
 	for _, r := range s.routes {

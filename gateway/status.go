@@ -41,11 +41,14 @@ type TargetStatus struct {
 	Dialect string `json:"dialect,omitempty"`
 	// Keys are their names. None: the callers' own keys pass through.
 	Keys []string `json:"keys"`
+	// Open tells that every circuit is open, and none may be probed yet. CircuitStates counts all circuits by state.
+	Open          bool           `json:"open"`
+	CircuitStates map[string]int `json:"circuit_states"`
 	// Circuits are those of its model groups, Credentials the pace and the retry budget of its keys. Only what was
 	// used has any.
 	Circuits    []CircuitStatus    `json:"circuits"`
 	Credentials []CredentialStatus `json:"credentials"`
-	// Hidden is how many more credentials there are: callers may bring any number.
+	// Hidden is how many more circuits and credentials there are: callers may bring any number.
 	Hidden int `json:"hidden,omitempty"`
 }
 
@@ -116,15 +119,15 @@ type CallCount struct {
 	Calls   uint64  `json:"calls"`
 }
 
-// circuitStatus is what a breaker shows at the given time.
+// circuitStatus is what a breaker shows at the given time. The model is a caller's text.
 func circuitStatus(model string, b *holdfast.Breaker, now time.Time) CircuitStatus {
 	s := b.Status(now)
-	return CircuitStatus{Model: model, State: s.State.String(), Until: utc(s.Until), CooldownSeconds: seconds(s.Cooldown), FailuresInARow: s.Streak}
+	return CircuitStatus{Model: shown(model, maxRecordName), State: s.State.String(), Until: utc(s.Until), CooldownSeconds: seconds(s.Cooldown), FailuresInARow: s.Streak}
 }
 
 // credentialStatus is what a pace and a budget show at the given time.
 func credentialStatus(key, model string, p *holdfast.Pace, b *holdfast.Budget, now time.Time) CredentialStatus {
-	c := CredentialStatus{Key: key, Model: model}
+	c := CredentialStatus{Key: key, Model: shown(model, maxRecordName)}
 	if p != nil {
 		s := p.Status(now)
 		c.HeldSeconds, c.Queued = seconds(s.Held), s.Queued
@@ -157,19 +160,18 @@ func utc(t time.Time) time.Time {
 // mostShown is how many circuits and credentials of a target are shown.
 const mostShown = 100
 
-// arrange puts what needs attention first, and leaves out what is too much.
-func (t *TargetStatus) arrange() {
-	rank := func(rests bool) int {
-		if rests {
-			return 0
-		}
-		return 1
+// arrange sums up, puts what needs attention first, and leaves out what is too much.
+func (t *TargetStatus) arrange(now time.Time) {
+	t.Open = allOpen(t.Circuits, now)
+	t.CircuitStates = map[string]int{}
+	for _, c := range t.Circuits {
+		t.CircuitStates[c.State]++
 	}
 	slices.SortFunc(t.Circuits, func(a, b CircuitStatus) int {
-		return cmp.Or(rank(a.State != closedWord)-rank(b.State != closedWord), cmp.Compare(a.Model, b.Model))
+		return cmp.Or(troubleFirst(a.State != closedWord, b.State != closedWord), cmp.Compare(a.Model, b.Model))
 	})
 	slices.SortFunc(t.Credentials, func(a, b CredentialStatus) int {
-		return cmp.Or(rank(a.Resting != "")-rank(b.Resting != ""), cmp.Compare(b.Queued, a.Queued), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Model, b.Model))
+		return cmp.Or(troubleFirst(a.Resting != "", b.Resting != ""), cmp.Compare(b.Queued, a.Queued), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Model, b.Model))
 	})
 	if n := len(t.Circuits) - mostShown; n > 0 {
 		t.Circuits, t.Hidden = t.Circuits[:mostShown], t.Hidden+n
@@ -179,17 +181,27 @@ func (t *TargetStatus) arrange() {
 	}
 }
 
-var closedWord = holdfast.Closed.String()
+func troubleFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
 
-// shut reports whether nothing can be sent to the target at the given time. A circuit whose cooldown is over is not
+var closedWord, openWord = holdfast.Closed.String(), holdfast.Open.String()
+
+// allOpen reports whether nothing can be sent through these circuits at the given time. One whose cooldown is over is not
 // shut: it waits for a call to probe with, and a load balancer that sent none would keep it so for ever.
-func (t *TargetStatus) shut(now time.Time) bool {
-	for _, c := range t.Circuits {
-		if c.State != holdfast.Open.String() || !now.Before(c.Until) {
+func allOpen(circuits []CircuitStatus, now time.Time) bool {
+	for _, c := range circuits {
+		if c.State != openWord || !now.Before(c.Until) {
 			return false
 		}
 	}
-	return len(t.Circuits) > 0
+	return len(circuits) > 0
 }
 
 // readiness is what /readyz says.
@@ -201,14 +213,14 @@ type readiness struct {
 }
 
 // ready decides whether calls should be sent here.
-func (s *Status) ready(now time.Time) readiness {
+func (s *Status) ready() readiness {
 	r := readiness{Reasons: []string{}, Warnings: []string{}}
 	if s.Draining {
 		r.Reasons = append(r.Reasons, "the gateway is shutting down")
 	}
 	shut := 0
 	for i := range s.Targets {
-		if s.Targets[i].shut(now) {
+		if s.Targets[i].Open {
 			shut++
 			r.Warnings = append(r.Warnings, fmt.Sprintf("every circuit of target %s is open", s.Targets[i].Name))
 		}
