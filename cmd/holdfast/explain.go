@@ -25,23 +25,36 @@ type explainOptions struct {
 	config  string
 	set     []string
 	json    bool
+	admin   string
 }
 
 func newExplainCommand() *cobra.Command {
 	var o explainOptions
 	cmd := &cobra.Command{
-		Use:   "explain",
-		Short: "Tell what a reply of an API means, and what the policy makes of it",
-		Long: `Tell what a reply of an API means: the verdict, the rule that gave it, the wait that
-the server asks for, and what the policy does when every attempt ends like this one.
-With --event the body is the data of an event inside an open stream, whose own
-status counts for nothing.`,
-		Example: `  holdfast explain --status 429 --header 'retry-after: 60'
+		Use:   "explain [TRACE-ID]",
+		Short: "Tell what happened to a call, or what a reply of an API means",
+		Long: `Tell what happened to a call that went through a running gateway, attempt by
+attempt: what came back, what it meant, why the call waited or moved on, and what
+would have helped. The id is in the answer's header holdfast-trace and in the
+gateway's log; the word last stands for the last call that failed.
+
+Without an id, tell what a reply of an API means: the verdict, the rule that gave it,
+the wait that the server asks for, and what the policy does when every attempt ends
+like this one. With --event the body is the data of an event inside an open stream,
+whose own status counts for nothing.`,
+		Example: `  holdfast explain 3f9c1b2a44d0e871
+  holdfast explain last --admin http://127.0.0.1:4101
+  holdfast explain --status 429 --header 'retry-after: 60'
   holdfast explain --status 400 --body error.json
   holdfast explain --event error --body data.json --set policy.attempts=6`,
-		Args: cobra.NoArgs,
+		Args: cobra.MaximumNArgs(1),
 	}
-	cmd.RunE = command(func(_ context.Context, _ []string, s streams) error { return o.run(s) })
+	cmd.RunE = command(func(ctx context.Context, args []string, s streams) error {
+		if len(args) > 0 {
+			return o.runCall(ctx, args[0], s)
+		}
+		return o.run(s)
+	})
 	f := cmd.Flags()
 	f.IntVar(&o.status, "status", 0, "HTTP `status` of the reply")
 	f.StringArrayVar(&o.headers, "header", nil, "a `header` of the reply, as 'name: value'; may be repeated")
@@ -49,6 +62,7 @@ status counts for nothing.`,
 	f.StringVar(&o.event, "event", "", "judge an event inside a stream, by its `name`")
 	f.StringVar(&o.config, "config", "", "take the policy from a YAML or JSON `file`")
 	f.StringArrayVar(&o.set, "set", nil, "override one `key.path=value` of the policy; may be repeated")
+	f.StringVar(&o.admin, "admin", adminURL(), "`URL` of the gateway's admin listener")
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	return cmd
 }
