@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"holdfast"
+	"holdfast/gateway"
 	"holdfast/transport"
 
 	anthropic1 "github.com/anthropics/anthropic-sdk-go"
@@ -38,7 +40,7 @@ type door struct {
 
 const prompt = "one question"
 
-var doors = []door{
+var doors = slices.Concat([]door{
 	{"Do over net/http", "/v1/messages", callDo},
 	{"transport", "/v1/messages", callTransport},
 	{"Do over the Anthropic SDK", "/v1/messages", callSDKInDo},
@@ -46,7 +48,7 @@ var doors = []door{
 	{"middleware of the Anthropic SDK, streaming", "/v1/messages", callAnthropicStream},
 	{"middleware of the Anthropic SDK v1", "/v1/messages", callAnthropic1},
 	{"middleware of the OpenAI SDK", "/v1/chat/completions", callOpenAI},
-}
+}, gatewayDoors(gateway.Live), gatewayDoors(gateway.Whole))
 
 const messagesBody = `{"model":"claude-sonnet-5-5","max_tokens":100,"messages":[{"role":"user","content":"` + prompt + `"}]}`
 
@@ -187,10 +189,18 @@ func callAnthropicStream(ctx context.Context, p *holdfast.Policy, client *http.C
 
 func callAnthropic1(ctx context.Context, p *holdfast.Policy, client *http.Client, url string) result {
 	sdk := anthropic1.NewClient(option1.WithAPIKey("sk-test"), option1.WithBaseURL(url), option1.WithHTTPClient(client), option1.WithMiddleware(transport.Middleware(p)))
-	_, err := sdk.Messages.New(ctx, anthropic1.MessageNewParams{
+	_, err := sdk.Messages.New(ctx, params1())
+	return anthropic1Result(err)
+}
+
+func params1() anthropic1.MessageNewParams {
+	return anthropic1.MessageNewParams{
 		Model: "claude-sonnet-5-5", MaxTokens: 100,
 		Messages: []anthropic1.MessageParam{anthropic1.NewUserMessage(anthropic1.NewTextBlock(prompt))},
-	})
+	}
+}
+
+func anthropic1Result(err error) result {
 	return resultOf(err, func() *http.Response {
 		var e *anthropic1.Error
 		if errors.As(err, &e) {
@@ -202,10 +212,11 @@ func callAnthropic1(ctx context.Context, p *holdfast.Policy, client *http.Client
 
 func callOpenAI(ctx context.Context, p *holdfast.Policy, client *http.Client, url string) result {
 	sdk := openaiClient(client, url, openaioption.WithMiddleware(transport.Middleware(p)))
-	_, err := sdk.Chat.Completions.New(ctx, openai.ChatCompletionNewParams{
-		Model:    "gpt-5.1",
-		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(prompt)},
-	})
+	_, err := sdk.Chat.Completions.New(ctx, chatParams())
+	return openaiResult(err)
+}
+
+func openaiResult(err error) result {
 	return resultOf(err, func() *http.Response {
 		var e *openai.Error
 		if errors.As(err, &e) {
