@@ -61,6 +61,7 @@ var floors = map[string]floor{
 	"telemetry":                 {below: doors, outside: []string{"github.com/prometheus/", "go.opentelemetry.io/"}},
 	"cmd/holdfast":              {below: slices.Concat(doors, []string{"config", "telemetry"}), outside: []string{""}},
 	"e2e":                       {below: slices.Concat(doors, []string{"config", "telemetry"}), outside: []string{""}},
+	"e2e/failover":              {}, // tests alone
 }
 
 // bare are the packages whose tests too use the standard library alone: go mod tidy counts them for whoever imports the
