@@ -1,0 +1,99 @@
+// Command gateway measures what a gateway costs when nothing fails: Holdfast with all its protections, beside the proxy of
+// the standard library, nginx and HAProxy, and no proxy at all. Each is a process of its own; the load and the upstream,
+// which are as cheap as can be, share the machine with it. All that is compared is measured in turns, so that what else the
+// machine does hits all alike, and ratios are of figures of one turn.
+//
+//	go run ./gateway              prints the table, in about two minutes
+//	go run ./gateway -seconds 30  in half a minute, and more roughly
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) > 1 && !strings.HasPrefix(args[0], "-") {
+		return play(ctx, args)
+	}
+	flags := flag.NewFlagSet("gateway", flag.ContinueOnError)
+	seconds := flags.Int("seconds", 110, "how long to measure, about")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	return compare(ctx, *seconds)
+}
+
+// play is a role in a process of its own: role, address, and for a proxy that of the upstream and a folder.
+func play(ctx context.Context, args []string) error {
+	l, err := net.Listen("tcp", args[1])
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	switch role := args[0]; role {
+	case "upstream":
+		context.AfterFunc(ctx, func() { l.Close() })
+		_ = upstream(l)
+		return nil
+	case "proxy":
+		return proxy(ctx, l, args[2])
+	case "holdfast", "holdfast-log":
+		return gate(ctx, l, args[2], args[3], role == "holdfast-log")
+	default:
+		return fmt.Errorf("there is no role %q", role)
+	}
+}
+
+// compare starts everybody, measures, and prints the table.
+func compare(ctx context.Context, seconds int) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	dir, err := os.MkdirTemp("", "holdfast-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	source := &subject{name: "upstream", command: self("upstream")}
+	if err := source.start(ctx, dir, ""); err != nil {
+		return err
+	}
+	var there []*subject
+	for _, s := range subjects() {
+		switch _, missing := exec.LookPath(s.needs); {
+		case s.command == nil:
+			s.addr = source.addr
+		case s.needs != "" && missing != nil:
+			fmt.Printf("%s is not installed: left out\n", s.name)
+			continue
+		default:
+			if err := s.start(ctx, dir, source.addr); err != nil {
+				return err
+			}
+		}
+		there = append(there, s)
+	}
+	t := &table{subjects: there, seconds: seconds}
+	if err := t.measure(ctx); err != nil {
+		return err
+	}
+	return t.write(os.Stdout)
+}
