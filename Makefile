@@ -3,6 +3,7 @@
 GOLANGCI  := .tools/golangci-lint-v2.15.0/golangci-lint
 VULNCHECK := .tools/govulncheck-v1.9.0/govulncheck
 BENCHTIME ?= 1s
+SECONDS   ?= 90
 # A count, not a duration: at the end of a duration Go 1.26 can report its own deadline as a failure (go.dev/issue/75804).
 FUZZTIME  ?= 100000x
 SYSTEMS   := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
@@ -19,7 +20,7 @@ export PATH
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: bench-table help setup build test node demo lint vuln fuzz bench cross completions release module clean
+.PHONY: bench-table bench-gateway failover help setup build test node demo lint vuln fuzz bench cross completions release module clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -60,6 +61,15 @@ bench: setup ## Run each benchmark for BENCHTIME (default 1s)
 
 bench-table: setup ## Print the table of the README: what protection costs, beside other libraries
 	@cd bench && HOLDFAST_BENCH_TABLE=1 go test -count 1 -run TestTable -benchtime 100ms
+
+bench-gateway: setup ## Measure the gateway beside ReverseProxy, nginx and HAProxy, for about SECONDS (default 90); apt-get installs the two
+	@for p in nginx-light:nginx haproxy:haproxy; do command -v $${p#*:} > /dev/null || \
+		{ [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update && apt-get install -y --no-install-recommends $${p%:*}; } > /dev/null || \
+		echo "note: $${p#*:} is not to be had here"; done
+	@cd bench && go build -o ../bin/bench-gateway ./gateway && ../bin/bench-gateway -seconds $(SECONDS)
+
+failover: setup ## Print the table of the failover benchmark: 16 faults, met by the gateway and by a bare proxy
+	@cd e2e/failover && HOLDFAST_FAILOVER_TABLE=1 go test -count 1 -run TestFailover
 
 cross: setup ## Build for Linux, macOS and Windows into dist/
 	@for s in $(SYSTEMS); do out=dist/holdfast-$${s%/*}-$${s#*/}; case $$s in windows/*) out=$$out.exe;; esac; \
