@@ -2,12 +2,17 @@ package transport
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
 
 	"holdfast"
 )
+
+// errMalformed makes a failure of what a stream handed over live passes on as it came: nobody knows what was in the event, so
+// the answer cannot be called whole.
+var errMalformed = errors.New("holdfast: an event of the stream cannot be read")
 
 // hold reads a stream up to its first content, or to its end with Whole. What fails before is an ordinary failure; from
 // there on the stream is handed over, with everything that was held back.
@@ -106,6 +111,8 @@ func (b *stream) failed() *failure {
 	switch {
 	case w.failed != nil && held:
 		return &failure{verdict: w.failed.verdict, header: w.header}
+	case b.whole && w.stream.Malformed() > 0:
+		return &failure{verdict: holdfast.Verdict{Kind: holdfast.Broken, Rule: "stream-malformed"}, err: errMalformed}
 	case held && w.stream.Complete() && w.verdict() == holdfast.ErrRefused && b.call.asksElsewhere():
 		return b.keep(holdfast.Verdict{Kind: holdfast.Refused, Rule: "stream-refused"})
 	case w.stream.Empty() && (b.err != nil || w.ended):
