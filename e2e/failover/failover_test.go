@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -14,14 +13,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"text/tabwriter"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"holdfast"
+	"holdfast/gateway"
 	"holdfast/internal/testnet"
 	"holdfast/standin"
-	"holdfast/transport"
 )
 
 const (
@@ -59,20 +56,9 @@ type account struct {
 }
 
 var subjects = []subject{
-	{name: "Holdfast, live", open: gatewaySubject(false), must: true},
-	{name: "Holdfast, whole", open: gatewaySubject(true), must: true, whole: true},
-	{name: "bare ReverseProxy", open: bareSubject},
-}
-
-// bareSubject is what one has without a gateway: the proxy of the standard library.
-func bareSubject(_ *testing.T, base http.RoundTripper, _ [2]string) (http.Handler, func() []account) {
-	return &httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(upstream()) },
-		Transport: base,
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
-			w.WriteHeader(http.StatusBadGateway)
-		},
-	}, nil
+	{name: "live,", open: gatewaySubject(gateway.Live), must: true},
+	{name: "whole,", open: gatewaySubject(gateway.Whole), must: true, whole: true},
+	{name: "no gateway,", open: bareSubject}, // what one has without
 }
 
 func upstream() *url.URL {
@@ -236,18 +222,19 @@ func (w *world) broken(f fault, got heard, r result) string {
 func TestFailover(t *testing.T) {
 	var out strings.Builder
 	var reasons []string
-	fmt.Fprint(&out, "16 faults of the primary model; 2 retries, 30 s to the first content, one fallback model\n\n")
+	fmt.Fprint(&out, "16 faults of the primary model, under 2 retries, 30 s to the first content and one fallback model.\n"+
+		"Holdfast with live and whole delivery of streams, and a bare httputil.ReverseProxy.\n\n")
 	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
-	fmt.Fprint(table, "fault")
+	fmt.Fprint(table, "   fault")
 	for _, s := range subjects {
 		for _, d := range dialects {
-			fmt.Fprintf(table, "\t%s, %s", s.name, d.name)
+			fmt.Fprintf(table, "\t%s %s", s.name, d.name)
 		}
 	}
 	fmt.Fprintln(table)
 	passes := make([]int, len(subjects)*len(dialects))
 	for i, f := range faults {
-		fmt.Fprintf(table, "%d %s", i+1, f.name)
+		fmt.Fprintf(table, "%2d %s", i+1, f.name)
 		for j, s := range subjects {
 			for k, d := range dialects {
 				r := play(t, s, d, f)
@@ -255,16 +242,16 @@ func TestFailover(t *testing.T) {
 				if r.state == passed {
 					passes[j*len(dialects)+k]++
 				} else {
-					reasons = append(reasons, fmt.Sprintf("%2d %s, %s: %v: %s", i+1, s.name, d.name, r, r.why))
+					reasons = append(reasons, fmt.Sprintf("%2d %s %s: %v: %s", i+1, s.name, d.name, r, r.why))
 				}
 				if s.must && r.state < f.least(s.whole) {
-					t.Errorf("%s, %s, %s: %v: %s", f.name, s.name, d.name, r, r.why)
+					t.Errorf("%s: %s %s: %v: %s", f.name, s.name, d.name, r, r.why)
 				}
 			}
 		}
 		fmt.Fprintln(table)
 	}
-	fmt.Fprint(table, "passed")
+	fmt.Fprint(table, "   passed")
 	for _, n := range passes {
 		fmt.Fprintf(table, "\t%d of %d", n, len(faults))
 	}
@@ -300,15 +287,5 @@ func golden(t *testing.T, file, got string) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("the table differs from %s (UPDATE=1 writes it anew):\n%s", file, diff)
-	}
-}
-
-// gatewaySubject stands in until the gateway is there.
-func gatewaySubject(bool) func(*testing.T, http.RoundTripper, [2]string) (http.Handler, func() []account) {
-	return func(_ *testing.T, base http.RoundTripper, models [2]string) (http.Handler, func() []account) {
-		p := &holdfast.Policy{Attempts: 3}
-		tr := transport.New(p, base)
-		tr.FirstContent = 30 * time.Second
-		return &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(upstream()) }, Transport: tr}, nil
 	}
 }
