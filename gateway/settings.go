@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"holdfast"
+	"holdfast/saved"
 )
 
 // Settings say what a gateway does. They are read by [New] and [Gateway.Reload] and must not be changed afterwards.
@@ -162,25 +163,10 @@ type SavedAnswers interface {
 }
 
 // Question is what determines an answer.
-type Question struct {
-	// Method and Path as the caller sent them, and the body.
-	Method, Path string
-	// Header of the request. Only the version and the betas count.
-	Header http.Header
-	Body   []byte
-	// Stream tells that the request asks for a stream.
-	Stream bool
-}
+type Question = saved.Question
 
 // Saved is an answer that was good once.
-type Saved struct {
-	// ContentType and Body as an HTTP reply has them: JSON, or an event stream.
-	ContentType string
-	Body        []byte
-	// Model that answered, and when.
-	Model string
-	At    time.Time
-}
+type Saved = saved.Answer
 
 const (
 	defaultMaxBody      = 512 << 20
