@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
@@ -252,13 +253,56 @@ func TestSchemaKnowsEveryKey(t *testing.T) {
 	}
 }
 
+// Keys that only make sense together may be set in any order, and lists grow place by place.
+func TestSetAllIsCheckedAsAWhole(t *testing.T) {
+	t.Parallel()
+	f := &config.File{}
+	err := f.SetAll([]string{
+		"listen=0.0.0.0:4100", "routes=[{chain: [{target: a}, saved]}]", "targets.0.name=a", "targets.0.url=http://127.0.0.1:1", "targets.0.keys.0=k",
+		"clients.0={name: app, key_sha256: " + hashOfSecret + "}", "routes.0.chain.0.model=m",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &config.File{
+		Listen:  "0.0.0.0:4100",
+		Targets: []config.Target{{Name: "a", URL: "http://127.0.0.1:1", Keys: []config.Key{{Key: "k"}}}},
+		Routes:  []config.Route{{Chain: []config.Entry{{Target: "a", Model: "m"}, {Saved: true}}}},
+		Clients: []config.Client{{Name: "app", KeySHA256: hashOfSecret}},
+	}
+	if d := cmp.Diff(want, f, plainData); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+	kept := *f
+	if err := f.SetAll([]string{"targets.0.url=http://127.0.0.1:2", "clients=[]"}); err == nil {
+		t.Error("an open listener without clients is let through")
+	}
+	if d := cmp.Diff(&kept, f, plainData); d != "" {
+		t.Errorf("a refused override changed the file (-before +after)\n%s", d)
+	}
+	if err := f.Set("targets.0.url", "http://127.0.0.1:3"); err != nil || kept.Targets[0].URL != "http://127.0.0.1:1" {
+		t.Errorf("%v; a copy has the URL %s, want its own", err, kept.Targets[0].URL)
+	}
+}
+
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{everyKey, "{", "a: &x [*x]", "policy: {attempts: 1e3}", "- - -", "\xff\xfe", "policy: !!binary x", "? a\n: b", "{\"a\":\t1}", "policy: |\n  x\n"} {
+	example, err := os.ReadFile("testdata/holdfast.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range []string{
+		everyKey, "{", "a: &x [*x]", "policy: {attempts: 1e3}", "- - -", "\xff\xfe", "policy: !!binary x", "? a\n: b", "{\"a\":\t1}", "policy: |\n  x\n",
+		strings.ReplaceAll(string(example), "${", "$"), two + "routes: [{models: [\"a*[\"], chain: [{target: gpt}, saved], on_refusal: {}}]",
+		"targets: [{url: \"http://[::1]:1\", keys: [a, {name: b}], breaker: {ratio: 3}, pace: {}}]", "limits: {max_body: 1.5GiB}\nlisten: \"[::1]:0\"",
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if len(text) > 4096 {
 			t.Skip("nobody writes such a file by hand")
+		}
+		if bytes.Contains(text, []byte("${")) {
+			t.Skip("files and variables of this machine are not the fuzzer's")
 		}
 		file, err := config.Parse(text)
 		if (file == nil) == (err == nil) {
@@ -267,11 +311,16 @@ func FuzzParse(f *testing.F) {
 		if err != nil && err.Error() == "" {
 			t.Fatal("an error without a text")
 		}
-		if file != nil {
-			p := file.Policy()
-			if err := p.Validate(); err != nil {
-				t.Fatalf("accepted, but the policy has mistakes: %v", err)
-			}
+		if file == nil {
+			return
+		}
+		p := file.Policy()
+		if err := p.Validate(); err != nil {
+			t.Fatalf("accepted, but the policy has mistakes: %v", err)
+		}
+		file.Warnings()
+		if settings, err := file.Gateway(); err == nil && len(settings.Targets) != len(file.Targets) {
+			t.Fatalf("%d targets became %d", len(file.Targets), len(settings.Targets))
 		}
 	})
 }

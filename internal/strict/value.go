@@ -399,19 +399,22 @@ func what(n ast.Node, t reflect.Type) string {
 }
 
 // holdsSecret reports whether a type is a [Secret] or has one in it.
-func holdsSecret(t reflect.Type) bool {
-	if t == nil {
-		return false
-	}
+func holdsSecret(t reflect.Type) bool { return t != nil && hasSecret(t, map[reflect.Type]bool{}) }
+
+func hasSecret(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if t.Implements(secretType) {
 		return true
 	}
+	if seen[t] {
+		return false
+	}
+	seen[t] = true
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
-		return holdsSecret(t.Elem())
+		return hasSecret(t.Elem(), seen)
 	case reflect.Struct:
 		for i := range t.NumField() {
-			if f := t.Field(i); Key(f) != "" && holdsSecret(f.Type) {
+			if f := t.Field(i); Key(f) != "" && hasSecret(f.Type, seen) {
 				return true
 			}
 		}
