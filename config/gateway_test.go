@@ -77,6 +77,16 @@ func TestGatewayCarriesEveryKeyOfTheExample(t *testing.T) {
 	}
 }
 
+func TestGatewayTakesTheExample(t *testing.T) {
+	settings, err := example(t).Gateway()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gateway.New(settings); err != nil {
+		t.Error(err)
+	}
+}
+
 // An empty file leaves everything to the gateway's own defaults.
 func TestGatewayOfAnEmptyFileIsZero(t *testing.T) {
 	t.Parallel()

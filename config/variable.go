@@ -70,7 +70,7 @@ func contentOf(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("${file:…}: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	content, err := io.ReadAll(io.LimitReader(f, longestKey+1))
 	switch {
 	case err != nil:

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/config"
+	"holdfast/gateway"
 )
 
 // configName is the configuration that is taken where none is named.
@@ -36,13 +37,13 @@ asked in which order. Keys are shown as names and fingerprints.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions([]string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt),
 	}
-	cmd.RunE = command(func(ctx context.Context, args []string, s streams) error { return o.run(ctx, args, s) })
+	cmd.RunE = command(o.run)
 	cmd.Flags().StringArrayVar(&o.overrides, "set", nil, "override one `key.path=value`, as other commands would; may be repeated")
 	cmd.Flags().BoolVar(&o.schema, "schema", false, "print the JSON Schema of the file, for editors that complete and check")
 	return cmd
 }
 
-func (o validateOptions) run(_ context.Context, args []string, s streams) error {
+func (o *validateOptions) run(_ context.Context, args []string, s streams) error {
 	if o.schema {
 		return give(s.out, string(config.Schema()))
 	}
@@ -58,7 +59,7 @@ func (o validateOptions) run(_ context.Context, args []string, s streams) error 
 		err = file.SetAll(o.overrides)
 	}
 	if err == nil {
-		_, err = file.Gateway()
+		err = accepted(file)
 	}
 	if err != nil {
 		return badUsage(hintOf(err), "%w", err)
@@ -67,6 +68,15 @@ func (o validateOptions) run(_ context.Context, args []string, s streams) error 
 		say(s.err, "warning: %s: %s", name, w)
 	}
 	return give(s.out, name+" is good\n"+picture(file))
+}
+
+// accepted asks the gateway itself. One without targets gets them from the command that runs it.
+func accepted(file *config.File) error {
+	settings, err := file.Gateway()
+	if err == nil && len(settings.Targets) > 0 {
+		_, err = gateway.New(settings)
+	}
+	return err
 }
 
 // readConfig reads a configuration from a file, or from in when that is "-".

@@ -28,7 +28,7 @@ var secrets = []struct {
 	{[]string{"?"}, regexp.MustCompile(`\?[A-Za-z0-9_.~\[\]-]+=[^\s"']*`), ""},
 	{[]string{"bearer", "basic"}, regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/*=-]{6,}`), "$1 " + redacted},
 	{[]string{"eyj"}, regexp.MustCompile(`eyJ[A-Za-z0-9_-]{8,}(\.[A-Za-z0-9_-]*)*`), redacted},
-	{[]string{"sk-", "vk-"}, regexp.MustCompile(`(?i)(sk|vk)-[A-Za-z0-9*_-]{12,}`), redacted},
+	{[]string{"sk-", "vk-", "hf-"}, regexp.MustCompile(`(?i)(sk|vk|hf)-[A-Za-z0-9*_-]{12,}`), redacted},
 	{keyPrefixes, regexp.MustCompile(`(?i)\b(` + strings.Join(keyPrefixes, "|") + `)[A-Za-z0-9*._-]*[A-Za-z0-9*]`), redacted},
 	{[]string{"gh", "akia", "asia", "aiza", "ya29."}, regexp.MustCompile(`\bgh[a-z]_[A-Za-z0-9]{8,}|\b(AKIA|ASIA)[0-9A-Z]{8,}|AIza[0-9A-Za-z_-]{12,}|\bya29\.[A-Za-z0-9._-]+`), redacted},
 	{[]string{"="}, regexp.MustCompile(`(?i)\b(x-api-key|api[-_ ]?key|access[-_ ]?token|auth[-_ ]?token|token|secret|password|key)(["']?\s*=\s*["']?)[^\s"',;&)\]}]+`), "$1$2" + redacted},

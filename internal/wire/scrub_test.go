@@ -23,6 +23,7 @@ func TestScrub(t *testing.T) {
 		{"openai key, masked", "Incorrect API key provided: sk-abc***xyz. See", "Incorrect API key provided: [redacted]. See"},
 		{"short key", "key sk-CANARY-1 refused", "key [redacted] refused"},
 		{"virtual key", "unknown vk-" + canary, "unknown [redacted]"},
+		{"client key of the gateway", "unknown hf-" + canary, "unknown [redacted]"},
 		{"key inside a word", "xsk-" + canary, "x[redacted]"},
 		{"bearer", "Authorization: Bearer " + canary, "Authorization: [redacted] [redacted]"},
 		{"bearer alone", "got bearer " + canary + "!", "got bearer [redacted]!"},
