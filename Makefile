@@ -20,7 +20,7 @@ export PATH
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: bench-table bench-gateway failover help setup build test node demo lint vuln fuzz bench cross completions release module clean
+.PHONY: bench-table bench-gateway failover help setup build test node demo image lint vuln fuzz bench cross completions release module clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -41,8 +41,13 @@ test: setup ## Vet, then run every test with the race detector in random order
 node: ## Install the Node clients of the end-to-end tests (without them those tests are skipped)
 	npm ci --prefix e2e --no-audit --no-fund
 
-demo: build ## Build, then show the main job: calls that survive a failing API
+demo: build ## Build, then show the main job: calls that survive a failing API, in Go and through the gateway
 	bin/holdfast demo
+	bin/holdfast serve --demo
+
+image: ## Build the container image holdfast (without a container engine this is skipped)
+	@if docker info >/dev/null 2>&1; then docker build -f deploy/docker/Dockerfile -t holdfast . && docker run --rm holdfast version; \
+	else echo "image: no container engine answers, skipped"; fi
 
 lint: setup $(GOLANGCI) ## Run golangci-lint (.golangci.yml) and go vet
 	@$(call EACH_MODULE,go vet ./... && $(CURDIR)/$(GOLANGCI) run ./...)

@@ -48,6 +48,9 @@ func (g *Gateway) Reload(s Settings) error {
 	return nil
 }
 
+// NoteReload tells the status page of settings that could not even be read. Whatever was in force stays so.
+func (g *Gateway) NoteReload(err error) { g.reload.Store(&Reload{At: time.Now(), Error: err.Error()}) }
+
 // InFlight returns the number of calls under way.
 func (g *Gateway) InFlight() int { return int(g.inFlight.Load()) }
 

@@ -30,6 +30,7 @@ Exit codes: 0 done, 1 the job failed, 2 bad usage or input,
 	})
 	root.AddCommand(
 		newDemoCommand(),
+		newServeCommand(),
 		newAskCommand(),
 		newStandinCommand(),
 		newDrillCommand(),

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"holdfast/config"
 	"holdfast/standin"
 )
 
@@ -36,7 +37,7 @@ func atStandin(t *testing.T) {
 	t.Cleanup(func() { _ = stop() })
 	t.Setenv("ANTHROPIC_BASE_URL", url)
 	t.Setenv("ANTHROPIC_API_KEY", "any")
-	plan := readmeBlock(t, "yaml", "")
+	plan := readmeBlock(t, "yaml", "seed:")
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("plan.yaml", plan, 0o600); err != nil {
 		t.Fatal(err)
@@ -55,7 +56,7 @@ func readmeBlock(t *testing.T, language, start string) []byte {
 
 // serves reports whether a command line serves until it is interrupted.
 func serves(args []string) bool {
-	return args[0] == "standin" && (len(args) == 1 || strings.HasPrefix(args[1], "--") || args[1] == "record")
+	return args[0] == "serve" || args[0] == "standin" && (len(args) == 1 || strings.HasPrefix(args[1], "--") || args[1] == "record")
 }
 
 // played runs a command line as the README quotes it. A server is interrupted as soon as it says where it listens.
@@ -67,6 +68,9 @@ func played(t *testing.T, line string) (out string, code int) {
 	switch {
 	case serves(args):
 		args = append(args, "--listen", "127.0.0.1:0")
+		if args[0] == "serve" {
+			args = append(args, "--admin", "127.0.0.1:0")
+		}
 	case strings.HasPrefix(line, "holdfast standin report"): // of a stand-in that other lines have not been at
 		_, url := standin.Serve(t, standin.Plan{})
 		t.Setenv("ANTHROPIC_BASE_URL", url)
@@ -143,6 +147,9 @@ func TestReadmeCommandsRunAndNumbersComeOut(t *testing.T) {
 		}
 		done[line] = true
 		t.Run(line, func(t *testing.T) {
+			if strings.Contains(line, "serve --demo") {
+				t.Skip("make demo runs it, and TestIncident in no time")
+			}
 			out, code := played(t, line)
 			if code != 0 || out == "" {
 				t.Errorf("exit code %d, stdout %q", code, out)
@@ -156,6 +163,20 @@ func TestReadmeCommandsRunAndNumbersComeOut(t *testing.T) {
 	}
 	if len(done) < 12 || len(rows) < 4 {
 		t.Errorf("%d commands and %d rows of numbers found; the patterns no longer fit how they are written", len(done), len(rows))
+	}
+}
+
+// The configuration of the gateway is one that it takes, and says what the text says.
+func TestReadmeConfigurationIsGood(t *testing.T) {
+	t.Setenv("ANTHROPIC_API_KEY", "any")
+	t.Setenv("WEB_KEY_SHA256", strings.Repeat("0f", 32))
+	file, err := config.Parse(readmeBlock(t, "yaml", "targets:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings, err := file.Gateway()
+	if err != nil || len(settings.Targets) != 2 || len(settings.Routes) != 2 || len(settings.Clients) != 1 || len(file.Warnings()) > 0 {
+		t.Errorf("%v, %d targets, %d routes, warnings %q", err, len(settings.Targets), len(settings.Routes), file.Warnings())
 	}
 }
 

@@ -9,9 +9,12 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -65,6 +68,9 @@ func (w crless) Write(p []byte) (int, error) {
 //	free NAME            puts an unused loopback address into the variable
 //	ready ADDRESS        waits until something listens there
 //	arrives ADDRESS      waits until the stand-in there has a request
+//	streaming            waits until a reply of the script's stand-in is under way
+//	signal NAME WORD     sends a signal to the command in the background that has the word in it
+//	becomes WHAT URL RE  waits until what the URL answers matches
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -76,7 +82,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"api": startAPI, "arrived": checkArrived, "code": checkCode, "free": findAddress, "ready": awaitListener,
-			"arrives": awaitRequest,
+			"arrives": awaitRequest, "streaming": awaitStream, "becomes": awaitAnswer, "signal": sendSignal,
 		},
 	})
 }
@@ -151,6 +157,48 @@ func awaitRequest(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
+func awaitStream(ts *testscript.TestScript, _ bool, _ []string) {
+	server, ok := apis.Load(ts)
+	if !ok {
+		ts.Fatalf("usage: streaming, after api")
+	}
+	await(ts, "no stream has begun", func() bool {
+		return slices.ContainsFunc(server.(*standin.Server).Journal(), func(e standin.Exchange) bool {
+			return e.Open() && !e.FirstByteAt.IsZero()
+		})
+	})
+}
+
+func awaitAnswer(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: becomes WHAT URL RE")
+	}
+	want := regexp.MustCompile(args[2])
+	await(ts, "it never becomes "+args[0], func() bool {
+		resp, err := http.Get(args[1])
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		return err == nil && want.Match(text)
+	})
+}
+
+func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
+	signals := map[string]os.Signal{"TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}
+	if neg || len(args) != 2 || signals[args[0]] == nil {
+		ts.Fatalf("usage: signal TERM|HUP WORD")
+	}
+	for _, cmd := range ts.BackgroundCmds() {
+		if slices.Contains(cmd.Args, args[1]) {
+			ts.Check(cmd.Process.Signal(signals[args[0]]))
+			return
+		}
+	}
+	ts.Fatalf("no command in the background has %q in it", args[1])
+}
+
 // await looks at another process, which has a clock of its own, until it is ready.
 func await(ts *testscript.TestScript, otherwise string, ready func() bool) {
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
@@ -166,7 +214,7 @@ func await(ts *testscript.TestScript, otherwise string, ready func() bool) {
 func TestHelp(t *testing.T) {
 	for _, line := range []string{
 		"", "ask", "completion", "completion bash", "completion zsh", "completion fish", "completion powershell",
-		"demo", "drill", "explain", "key", "key hash", "key new", "standin", "standin faults", "standin record", "standin report", "standin schema", "validate", "version",
+		"demo", "drill", "explain", "key", "key hash", "key new", "serve", "standin", "standin faults", "standin record", "standin report", "standin schema", "validate", "version",
 	} {
 		t.Run("holdfast "+line, func(t *testing.T) {
 			out, words, code := runLine(t, strings.Fields(line+" --help")...)

@@ -124,15 +124,20 @@ func webURL(text string) (u *url.URL, ok bool) {
 
 // paint returns a func that colours text, and one that leaves it alone where w is no terminal or the user wants none.
 func paint(w io.Writer) func(colour, text string) string {
-	f, isFile := w.(*os.File)
-	plain := func(_, text string) string { return text }
-	if !isFile || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
-		return plain
-	}
-	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return plain
+	if os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" || !isTerminal(w) {
+		return func(_, text string) string { return text }
 	}
 	return func(colour, text string) string { return "\x1b[" + colour + "m" + text + "\x1b[0m" }
+}
+
+// isTerminal reports whether w is one.
+func isTerminal(w io.Writer) bool {
+	f, isFile := w.(*os.File)
+	if !isFile {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // The colours in use.
