@@ -48,7 +48,7 @@ func (c *Call) settleBudget(now instant) {
 func (c *Call) unpace(now instant) {
 	if c.paced {
 		c.paced = false
-		c.pace().settle(now, c.need, [3]int64{})
+		c.pace().settle(now, c.need, amounts{})
 	}
 }
 
@@ -60,17 +60,19 @@ func (c *Call) settlePace(now instant, v *Verdict, used Tokens) {
 	c.paced = false
 	switch {
 	case v.NotSent || v.Kind == Cancelled:
-		p.settle(now, c.need, [3]int64{})
+		p.settle(now, c.need, amounts{})
 	case v.Kind.meaning().refund && (v.Status != 0 || v.Kind == Terminal):
-		p.settle(now, c.need, [3]int64{1}) // the request was counted, its tokens were not
+		p.settle(now, c.need, amounts{requests: 1}) // the request was counted, its tokens were not
 	case used != (Tokens{}):
 		p.settle(now, c.need, used.amounts())
 	}
-	switch v.Kind {
-	case Throttled:
+	switch {
+	case v.Kind == Throttled:
 		p.hold(now, now.add(c.throttleHold(v)))
-	case Spent:
-		p.hold(now, c.spentUntil(now, v))
+	case v.Kind == Spent:
+		p.spend(now, c.spentUntil(now, v), v.resumes())
+	case v.Kind == Terminal && v.Rejected && c.pooled():
+		p.rest(now.add(rejectedRest))
 	}
 }
 
@@ -99,10 +101,18 @@ const (
 )
 
 func (c *Call) spentUntil(now instant, v *Verdict) instant {
-	if until := instantOf(v.Resumes); !v.Resumes.IsZero() && until > now {
+	if until := v.resumes(); until > now {
 		return min(until, now.add(mostSpentRest))
 	}
 	return now.add(spentRest)
+}
+
+// resumes is when a spent credential works again; always when the upstream does not say.
+func (v *Verdict) resumes() instant {
+	if v.Resumes.IsZero() {
+		return always
+	}
+	return instantOf(v.Resumes)
 }
 
 // settleBreaker reports one attempt. A breaker that counts calls hears of successes only, until the call leaves the

@@ -19,11 +19,13 @@ type Call struct {
 	trace    Trace
 	start    instant
 	deadline instant
-	need     [3]int64
+	need     amounts
 
-	target  int  // index into the policy's targets
-	tried   int  // attempts on this target
-	refused bool // the one fallback after a refusal is used up
+	target  int     // index into the policy's targets
+	tried   int     // attempts on this target, or on the upstream behind its pool
+	blamed  []blame // targets that have shown that they are no help
+	ruled   Kind    // what the last failure means, where it is more than the last attempt's verdict; else OK
+	refused bool    // the one fallback after a refusal is used up
 	over    bool
 	waiting bool // a backoff is under way
 	asleep  instant
@@ -112,6 +114,7 @@ func (c *Call) begin(now, deadline instant, need Tokens) Action {
 	if own := orDefault(c.policy.Deadline, defaultDeadline); own > 0 {
 		c.deadline = min(deadline, now.add(own))
 	}
+	c.target = c.policy.firstTarget()
 	return c.next(now)
 }
 
@@ -143,17 +146,29 @@ func (c *Call) pace() *Pace {
 	return c.policy.Pace
 }
 
-// following is the next target that can help after a verdict of this kind, -1 for none.
+// following is the next target that can help after a verdict of this kind, -1 for none. It is another upstream or model:
+// the rest of a pool is tried before. Targets for refusals are for nothing else, and come before all others then.
 func (c *Call) following(k Kind) int {
-	for i := c.target + 1; i < len(c.policy.Targets); i++ {
-		from, to := &c.policy.Targets[c.target], &c.policy.Targets[i]
-		if k == Spent && from.Credential == to.Credential && to.Credential != "" {
-			continue
+	all := c.policy.Targets
+	if len(all) == 0 {
+		return -1
+	}
+	_, next := c.pool()
+	if k == Refused {
+		from := 0
+		if all[c.target].OnRefusal {
+			from = next
 		}
-		if (k == Refused || k == Overflow) && from.Model == to.Model && to.Model != "" {
-			continue
+		for i := from; i < len(all); i++ {
+			if all[i].OnRefusal && !c.inVain(i) {
+				return i
+			}
 		}
-		return i
+	}
+	for i := next; i < len(all); i++ {
+		if !all[i].OnRefusal && !c.inVain(i) {
+			return i
+		}
 	}
 	return -1
 }
@@ -174,23 +189,48 @@ func (c *Call) resume(now instant) Action {
 	slept := now.sub(c.asleep)
 	if w := c.queued; w != nil {
 		wait, granted := c.pace().poll(now, w)
-		if !granted {
-			if now < c.deadline {
-				c.step = Step{Action: Wait, Target: c.current(), Wait: wait, Wake: w.ready}
-				return Wait
-			}
-			c.pace().leave(now, w)
-			c.queued = nil
-			c.trace.Paced += slept
-			return c.stop(now, ErrDeadline)
+		if !granted && now < c.deadline && c.worthQueueing(now, wait) {
+			c.step = Step{Action: Wait, Target: c.current(), Wait: wait, Wake: w.ready}
+			return Wait
 		}
-		c.queued, c.paced = nil, true
+		if !granted {
+			c.pace().leave(now, w)
+		}
+		c.queued, c.paced = nil, granted
 		c.trace.Paced += slept
 		return c.next(now)
 	}
 	c.waiting = false
 	c.trace.Waited += slept
 	return c.next(now)
+}
+
+// worthQueueing reports whether the call is to stay in its place after the upstream has stopped the queue: not if
+// permission now comes too late, and not if another target can be asked sooner.
+func (c *Call) worthQueueing(now instant, wait time.Duration) bool {
+	p := c.pace()
+	if p.spentFor(now) > 0 {
+		return false
+	}
+	if p.heldFor(now) <= 0 {
+		return true
+	}
+	if now.add(wait) >= c.deadline || c.policy.FallbackFirst && c.following(Throttled) >= 0 {
+		return false
+	}
+	if !c.pooled() {
+		return true
+	}
+	target, _ := c.best(now)
+	return target == c.target
+}
+
+// lastKind is what the last outcome means for the call.
+func (c *Call) lastKind() Kind {
+	if c.ruled != OK {
+		return c.ruled
+	}
+	return c.trace.last().kind()
 }
 
 // leave ends the call from outside.
@@ -235,7 +275,7 @@ func (c *Call) stop(now instant, why error) Action {
 			a.next = Left
 		}
 	}
-	saved := why != nil && why != ErrCancelled && (c.trace.sent == 0 || c.trace.last().kind().meaning().saved)
+	saved := why != nil && why != ErrCancelled && (c.trace.sent == 0 || c.lastKind().meaning().saved)
 	if c.watched() {
 		c.observe(Event{Kind: EventEnd, Verdict: c.trace.verdict(), Reason: why, Source: c.trace.Source}, now)
 	}

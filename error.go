@@ -39,6 +39,9 @@ var (
 	ErrServerWait error = &reason{text: "the server asks for too long a wait", hint: "ask again after the wait, or use another credential or model"}
 	// ErrSpent: a money limit is reached.
 	ErrSpent error = &reason{text: "a spend limit is reached", hint: "no retry helps; raise the limit or pay the bill at the provider, or use another credential"}
+	// ErrRejected: a credential of a pool was rejected a while ago, and others are asked before it. Calls do not end
+	// for this reason; it is that of a [Skip].
+	ErrRejected error = &reason{text: "the credential was rejected", hint: "replace the key, or give it the permission"}
 	// ErrNoRetry: the upstream said with x-should-retry: false that repeating is useless.
 	ErrNoRetry error = &reason{text: "the upstream says not to repeat", hint: "the upstream's own error says why"}
 	// ErrCancelled: the caller went away. It answers to context.Canceled too.
@@ -92,7 +95,7 @@ func (e *Error) Error() string {
 	switch {
 	case e.Attempts > 0:
 		fmt.Fprintf(&b, " after %s in %v", counted(e.Attempts, "attempt"), e.Elapsed.Round(time.Millisecond))
-	case e.Reason == ErrOpen || e.Reason == ErrPace:
+	case e.Reason == ErrOpen || e.Reason == ErrPace || e.Reason == ErrSpent:
 		b.WriteString(", nothing was sent")
 	}
 	if e.Wait > 0 {

@@ -15,22 +15,25 @@ import (
 type paceModel struct {
 	now, held int64
 	size      int
-	interval  [3]int64 // 0: not limited
+	interval  amounts // 0: not limited
 	capacity  [3]*big.Int
 	level     [3]*big.Int
 	queue     []modelWaiter
+	passed    int           // interactive ones that went while a bulk one waited
+	gate, gap int64         // after a hold where nothing is limited
 	went      map[int]int64 // when each went
 }
 
 type modelWaiter struct {
 	id   int
-	want [3]int64
+	want amounts
+	lane Lane
 }
 
 func newPaceModel(l Limits, now instant) *paceModel {
 	burst := max(orDefault(l.Burst, time.Minute), 0)
 	m := &paceModel{now: int64(now), held: int64(always), size: max(orDefault(l.Queue, 1000), 0), went: map[int]int64{}}
-	for i, n := range [3]int{l.RequestsPerMinute, l.InputTokensPerMinute, l.OutputTokensPerMinute} {
+	for i, n := range [...]int{l.RequestsPerMinute, l.InputTokensPerMinute, l.OutputTokensPerMinute} {
 		m.level[i], m.capacity[i] = new(big.Int), new(big.Int)
 		if n > 0 {
 			m.interval[i] = (int64(time.Minute) + int64(n) - 1) / int64(n)
@@ -70,7 +73,7 @@ func (m *paceModel) pass(to int64) {
 	m.now = to
 }
 
-func (m *paceModel) take(want [3]int64, sign int64) {
+func (m *paceModel) take(want amounts, sign int64) {
 	for i, n := range want {
 		if m.interval[i] > 0 {
 			m.move(i, m.cost(i, -sign*n))
@@ -79,8 +82,11 @@ func (m *paceModel) take(want [3]int64, sign int64) {
 }
 
 // soonest is when these amounts can be had, if nobody else takes any.
-func (m *paceModel) soonest(want [3]int64) int64 {
+func (m *paceModel) soonest(want amounts) int64 {
 	at := max(m.now, m.held)
+	if m.gap > 0 && len(m.queue) > 0 {
+		at = max(at, m.gate)
+	}
 	for i, n := range want {
 		if m.interval[i] == 0 || n == 0 {
 			continue
@@ -94,29 +100,63 @@ func (m *paceModel) soonest(want [3]int64) int64 {
 	return at
 }
 
+// next is the place in the queue of the one whose turn it is.
+func (m *paceModel) next() int {
+	first := func(lane Lane) int {
+		return slices.IndexFunc(m.queue, func(w modelWaiter) bool { return w.lane == lane })
+	}
+	interactive, bulk := first(Interactive), first(Bulk)
+	if bulk >= 0 && (interactive < 0 || m.passed >= 8) {
+		return bulk
+	}
+	return interactive
+}
+
+// goes lets the one at the given place go.
+func (m *paceModel) goes(i int) {
+	w := m.queue[i]
+	m.take(w.want, 1)
+	m.went[w.id] = m.now
+	m.queue = slices.Delete(m.queue, i, i+1)
+	if m.passed++; w.lane == Bulk || !slices.ContainsFunc(m.queue, func(w modelWaiter) bool { return w.lane == Bulk }) {
+		m.passed = 0
+	}
+	if m.gap > 0 {
+		m.gate = m.now + m.gap
+		m.gap -= (m.gap + 255) / 256
+	}
+	if len(m.queue) == 0 {
+		m.gap = 0
+	}
+}
+
 // runTo lets time pass and everybody go whose turn comes.
 func (m *paceModel) runTo(to int64) {
 	for len(m.queue) > 0 {
-		head := m.queue[0]
-		at := m.soonest(head.want)
+		i := m.next()
+		at := m.soonest(m.queue[i].want)
 		if at > to {
 			break
 		}
 		m.pass(at)
-		m.take(head.want, 1)
-		m.went[head.id] = at
-		m.queue = m.queue[1:]
+		m.goes(i)
 	}
 	m.pass(to)
 }
 
 // expect is when a newcomer would go.
-func (m *paceModel) expect(want [3]int64) int64 {
+func (m *paceModel) expect(want amounts, lane Lane) int64 {
 	c := m.clone()
-	for len(c.queue) > 0 {
-		c.runTo(c.soonest(c.queue[0].want))
+	c.queue = append(c.queue, modelWaiter{-1, want, lane})
+	for {
+		i := c.next()
+		at := c.soonest(c.queue[i].want)
+		if c.queue[i].id == -1 {
+			return at
+		}
+		c.pass(at)
+		c.goes(i)
 	}
-	return c.soonest(want)
 }
 
 // paceRun drives a Pace as [Pace.Wait] does, one event at a time: it polls when it was told to, and when woken.
@@ -129,7 +169,7 @@ type paceRun struct {
 	ids     int
 	changes int              // what may have moved anybody's turn
 	waiting map[int]*running // in the queue, as far as the driver knows
-	out     map[int][3]int64 // granted and not settled
+	out     map[int]amounts  // granted and not settled
 	went    map[int]int64
 }
 
@@ -207,8 +247,8 @@ func (r *paceRun) check() {
 			r.t.Fatalf("level of limit %d is %v ns, want %v", i, level, r.m.level[i])
 		}
 	}
-	if len(r.waiting) != len(r.m.queue) || r.p.queue.Len() != len(r.m.queue) {
-		r.t.Fatalf("%d wait, and %d are queued, want %d", len(r.waiting), r.p.queue.Len(), len(r.m.queue))
+	if len(r.waiting) != len(r.m.queue) || r.p.queued != len(r.m.queue) {
+		r.t.Fatalf("%d wait, and %d are queued, want %d", len(r.waiting), r.p.queued, len(r.m.queue))
 	}
 	for id, at := range r.m.went {
 		if got, ok := r.went[id]; !ok || got != at {
@@ -227,12 +267,15 @@ func pickID[V any](chance *rand.Rand, from map[int]V) int {
 	return pick(chance, slices.Sorted(maps.Keys(from))...)
 }
 
-func someAmounts(chance *rand.Rand) [3]int64 {
-	return [3]int64{1, pick(chance, 0, chance.Int64N(250)), pick(chance, 0, chance.Int64N(90))}
+func someAmounts(chance *rand.Rand) amounts {
+	return amounts{1, pick(chance, 0, chance.Int64N(250)), pick(chance, 0, chance.Int64N(90))}
 }
 
 func someLimits(chance *rand.Rand) Limits {
 	perMinute := []int{0, 1, 7, 60, 61, 600, 1_000_003}
+	if chance.IntN(10) == 0 {
+		return Limits{Queue: pick(chance, 0, 3)} // nothing but holds
+	}
 	return Limits{
 		RequestsPerMinute: pick(chance, perMinute...), InputTokensPerMinute: pick(chance, perMinute...), OutputTokensPerMinute: pick(chance, perMinute...),
 		Burst: pick(chance, 0, -1, time.Second, 10*time.Second, 2*time.Minute),
@@ -254,7 +297,7 @@ func replayPace(t *testing.T, seed uint64) {
 	start := pick(chance, 0, 1, -instant(26*365*24*time.Hour), instant(time.Hour))
 	r := &paceRun{
 		t: t, chance: chance, p: NewPace(limits), m: newPaceModel(limits, start), now: start,
-		waiting: map[int]*running{}, out: map[int][3]int64{}, went: map[int]int64{},
+		waiting: map[int]*running{}, out: map[int]amounts{}, went: map[int]int64{},
 	}
 	defer func() {
 		if t.Failed() {
@@ -273,15 +316,15 @@ func (r *paceRun) pass() {
 }
 
 func (r *paceRun) join() {
-	want := someAmounts(r.chance)
-	at := r.m.expect(want)
+	want, lane := someAmounts(r.chance), pick(r.chance, Interactive, Interactive, Bulk)
+	at := r.m.expect(want, lane)
 	deadline := pick(r.chance, never, instant(at).add(time.Duration(r.chance.IntN(5)-2)))
 	queues := at > int64(r.now)
 	refused := queues && (instant(at) >= deadline || len(r.m.queue) >= r.m.size)
 	id := r.ids
 	r.ids++
 	x := &running{joined: r.changes}
-	w, wait, ok := r.p.join(r.now, want, deadline, func() { x.woken = true })
+	w, wait, ok := r.p.join(r.now, waiter{want: want, lane: lane, deadline: deadline, wake: func() { x.woken = true }})
 	if ok == refused || ok && (w != nil) != queues {
 		r.t.Fatalf("join = %v %v, refused should be %v, queues %v", ok, w, refused, queues)
 	}
@@ -291,9 +334,12 @@ func (r *paceRun) join() {
 	switch {
 	case refused:
 	case queues:
+		if lane == Interactive {
+			r.changes++ // it puts bulk calls off
+		}
 		x.w, x.alarm = w, r.now.add(wait)
 		r.waiting[id] = x
-		r.m.queue = append(r.m.queue, modelWaiter{id, want})
+		r.m.queue = append(r.m.queue, modelWaiter{id, want, lane})
 	default:
 		r.m.take(want, 1)
 		r.out[id] = want
@@ -340,9 +386,9 @@ func (r *paceRun) settle() {
 		return
 	}
 	id := pickID(r.chance, r.out)
-	used := pick(r.chance, someAmounts(r.chance), [3]int64{}) // the latter was never sent
+	used := pick(r.chance, someAmounts(r.chance), amounts{}) // the latter was never sent
 	r.changes++
-	var more [3]int64
+	var more amounts
 	for i := range more {
 		more[i] = used[i] - r.out[id][i]
 	}
@@ -356,6 +402,9 @@ func (r *paceRun) hold() {
 	r.changes++
 	r.p.hold(r.now, until)
 	r.m.held = max(r.m.held, int64(until))
+	if r.m.interval == (amounts{}) {
+		r.m.gate, r.m.gap = int64(always), int64(10*time.Millisecond)
+	}
 	for i := range r.m.level {
 		if r.m.interval[i] > 0 && r.m.level[i].Sign() > 0 {
 			r.m.level[i].SetInt64(0)
@@ -366,13 +415,13 @@ func (r *paceRun) hold() {
 // One that is granted while it leaves gives everything back, and the next goes in its place at the same instant.
 func TestPaceGrantedAndLeaving(t *testing.T) {
 	p := NewPace(Limits{RequestsPerMinute: 60, Burst: time.Second})
-	one := [3]int64{1}
+	one := amounts{1}
 	if !p.allow(0, one) {
 		t.Fatal("a full pace refused")
 	}
-	first, _, _ := p.join(0, one, never, nil)
-	second, _, _ := p.join(0, one, never, nil)
-	p.settle(0, one, [3]int64{}) // the one in flight is never sent: the first is granted
+	first, _, _ := p.join(0, waiter{want: one, deadline: never})
+	second, _, _ := p.join(0, waiter{want: one, deadline: never})
+	p.settle(0, one, amounts{}) // the one in flight is never sent: the first is granted
 	if !first.granted || second.granted {
 		t.Fatalf("granted: %v %v, want the first alone", first.granted, second.granted)
 	}
@@ -380,7 +429,7 @@ func TestPaceGrantedAndLeaving(t *testing.T) {
 	if wait, granted := p.poll(0, second); !granted {
 		t.Fatalf("the second waits for another %v", wait)
 	}
-	p.settle(0, one, [3]int64{})
+	p.settle(0, one, amounts{})
 	if !p.allow(0, one) || p.allow(0, one) {
 		t.Error("exactly one permission should be left")
 	}
@@ -390,7 +439,7 @@ func TestPaceGrantedAndLeaving(t *testing.T) {
 // the first join told them, and each asks exactly once.
 func TestPaceHeadOfLineAsksOnce(t *testing.T) {
 	p := NewPace(Limits{RequestsPerMinute: 60, InputTokensPerMinute: 60, Burst: 10 * time.Second})
-	if !p.allow(0, [3]int64{1, 10}) {
+	if !p.allow(0, amounts{1, 10}) {
 		t.Fatal("a full pace refused")
 	}
 	type row struct {
@@ -401,11 +450,11 @@ func TestPaceHeadOfLineAsksOnce(t *testing.T) {
 	}
 	var rows []*row
 	for i := range 30 {
-		want := [3]int64{1}
+		want := amounts{1}
 		if i%10 == 0 {
 			want[1] = 10
 		}
-		w, wait, ok := p.join(0, want, never, nil)
+		w, wait, ok := p.join(0, waiter{want: want, deadline: never})
 		if !ok || w == nil {
 			t.Fatalf("%d does not queue", i)
 		}
@@ -439,14 +488,14 @@ func TestPaceHeadOfLineAsksOnce(t *testing.T) {
 // Whoever wants nothing of a limit is not held up by the debt of others in it.
 func TestPaceDebtBindsOnlyThoseWhoWant(t *testing.T) {
 	p := NewPace(Limits{OutputTokensPerMinute: 60, Queue: -1})
-	p.settle(0, [3]int64{1}, [3]int64{1, 0, 600})
-	if p.allow(0, [3]int64{1, 5, 1}) {
+	p.settle(0, amounts{1}, amounts{1, 0, 600})
+	if p.allow(0, amounts{1, 5, 1}) {
 		t.Error("a request with output went out into debt")
 	}
-	if !p.allow(0, [3]int64{1, 5, 0}) {
+	if !p.allow(0, amounts{1, 5, 0}) {
 		t.Error("a request without output waits for the debt in output tokens")
 	}
-	if _, wait, ok := p.join(0, [3]int64{1, 0, 1}, never, nil); ok || wait != 9*time.Minute+time.Second {
+	if _, wait, ok := p.join(0, waiter{want: amounts{1, 0, 1}, deadline: never}); ok || wait != 9*time.Minute+time.Second {
 		t.Errorf("join = %v after %v, want a refusal and 9m1s until the debt is paid", ok, wait)
 	}
 }
@@ -469,8 +518,8 @@ func TestPaceNeverAboveTheLimit(t *testing.T) {
 			now := instant(0)
 			for range 600 {
 				now = now.add(time.Duration(chance.IntN(int(time.Second))))
-				want := [3]int64{1, int64(chance.IntN(most + 1)), 0}
-				w, wait, ok := p.join(now, want, never, nil)
+				want := amounts{1, int64(chance.IntN(most + 1)), 0}
+				w, wait, ok := p.join(now, waiter{want: want, deadline: never})
 				if !ok {
 					t.Fatal("refused")
 				}
@@ -506,16 +555,16 @@ func TestPaceSurvivesAbsurdNumbers(t *testing.T) {
 		{RequestsPerMinute: -5, InputTokensPerMinute: 3, Burst: -time.Duration(huge)},
 	} {
 		p := NewPace(limits)
-		if !p.allow(0, [3]int64{1, huge, huge}) {
+		if !p.allow(0, amounts{1, huge, huge}) {
 			t.Errorf("%+v: a request larger than a full bucket does not go out", limits)
 		}
-		_, wait, ok := p.join(1, [3]int64{1, huge, huge}, instant(time.Hour), nil)
+		_, wait, ok := p.join(1, waiter{want: amounts{1, huge, huge}, deadline: instant(time.Hour)})
 		if ok || wait < time.Hour {
 			t.Errorf("%+v: join = %v after %v, want a refusal", limits, ok, wait)
 		}
-		p.settle(2, [3]int64{1, huge, huge}, [3]int64{})
+		p.settle(2, amounts{1, huge, huge}, amounts{})
 		p.hold(3, never)
-		if p.allow(never-1, [3]int64{1}) {
+		if p.allow(never-1, amounts{1}) {
 			t.Errorf("%+v: a hold without end has ended", limits)
 		}
 	}

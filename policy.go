@@ -39,8 +39,11 @@ type Policy struct {
 	// FallbackFirst leaves a target that throttles for the next one, instead of waiting for it as long as the
 	// deadline allows.
 	FallbackFirst bool
-	// RefusalFallback lets a refused call go to one further target with another model, once.
+	// RefusalFallback lets a refused call go to one further target with another model, once: to the first one for
+	// refusals, and without any to the next one.
 	RefusalFallback bool
+	// Lane is whose calls come first in the queue of a Pace. Default: Interactive.
+	Lane Lane
 
 	// Judge gives verdicts. Default: [Judge]. The caller's leaving is judged before it is asked.
 	Judge func(error) Verdict
@@ -72,10 +75,28 @@ type Target struct {
 	// others.
 	Credential string
 	Model      string
+	// Pool names a pool of credentials: targets side by side with the same Pool are one upstream and one model,
+	// and differ in nothing but their credentials. One that is throttled, spent or rejected is left for the next at
+	// once, without a wait, without cost to the budget and without counting as an attempt; one whose Pace lets
+	// nobody go, or whose Breaker is open, is not asked while another is free. A pool fails as a single target
+	// does, and the call leaves it as a whole. Empty: no pool.
+	Pool string
+	// OnRefusal keeps the target for calls that another one's model has refused. It needs RefusalFallback.
+	OnRefusal bool
 	// Breaker and Pace are off when nil. Share one between targets only if they share upstream, credential and
-	// model group.
+	// model group. Without a Pace, no call knows what another has found out about a credential of a pool.
 	Breaker *Breaker
 	Pace    *Pace
+}
+
+// firstTarget is the one that is asked first.
+func (p *Policy) firstTarget() int {
+	for i := range p.Targets {
+		if !p.Targets[i].OnRefusal {
+			return i
+		}
+	}
+	return 0
 }
 
 type targetKey struct{}
@@ -116,13 +137,10 @@ func (p *Policy) Validate() error {
 	if len(p.Targets) > 0 && (p.Breaker != nil || p.Pace != nil) {
 		wrong("Targets", "have their own Breaker and Pace; those of the policy would never be asked")
 	}
-	names := map[string]int{}
-	for i, t := range p.Targets {
-		if j, taken := names[t.Name]; taken {
-			wrong(fmt.Sprintf("Targets[%d].Name", i), "is %q, as is that of Targets[%d]", t.Name, j)
-		}
-		names[t.Name] = i
+	if p.Lane > Bulk {
+		wrong("Lane", "is %v, which is no lane", p.Lane)
 	}
+	mistakes = append(mistakes, p.targetMistakes()...)
 	if p.Breaker != nil {
 		mistakes = append(mistakes, p.Breaker.configured().mistakes("Breaker")...)
 	}
@@ -135,6 +153,38 @@ func (p *Policy) Validate() error {
 		mistakes = append(mistakes, p.Budget.configured().mistakes()...)
 	}
 	return errors.Join(mistakes...)
+}
+
+func (p *Policy) targetMistakes() (mistakes []error) {
+	wrong := func(i int, field, format string, args ...any) {
+		mistakes = append(mistakes, fmt.Errorf("holdfast: policy Targets[%d].%s %s", i, field, fmt.Sprintf(format, args...)))
+	}
+	names, pools := map[string]int{}, map[string]int{}
+	for i, t := range p.Targets {
+		if j, taken := names[t.Name]; taken {
+			wrong(i, "Name", "is %q, as is that of Targets[%d]", t.Name, j)
+		}
+		names[t.Name] = i
+		if t.OnRefusal && !p.RefusalFallback {
+			wrong(i, "OnRefusal", "is of no use without RefusalFallback")
+		}
+		if t.Pool == "" {
+			continue
+		}
+		j, known := pools[t.Pool]
+		pools[t.Pool] = i
+		switch {
+		case !known:
+		case j != i-1:
+			wrong(i, "Pool", "is %q, as is that of Targets[%d], which is not beside it", t.Pool, j)
+		case p.Targets[j].Model != t.Model, p.Targets[j].OnRefusal != t.OnRefusal:
+			wrong(i, "Pool", "is %q, but it differs from Targets[%d] in more than the credential", t.Pool, j)
+		}
+	}
+	if len(p.Targets) > 0 && p.Targets[p.firstTarget()].OnRefusal {
+		wrong(0, "OnRefusal", "is set, as in all others: none is asked first")
+	}
+	return mistakes
 }
 
 func (s BreakerSettings) mistakes(name string) (mistakes []error) {

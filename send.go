@@ -11,6 +11,9 @@ func (c *Call) next(now instant) Action {
 		if now >= c.deadline {
 			return c.stop(now, ErrDeadline)
 		}
+		if !c.paced && c.pooled() {
+			c.pick(now)
+		}
 		if b := c.breaker(); b != nil && !c.ticketed {
 			if wait, ok := b.peek(now); !ok {
 				if c.skip(now, ErrOpen, wait) {
@@ -57,15 +60,20 @@ func (c *Call) ask(now instant, p *Pace) asked {
 		c.paced = true
 		return toSend
 	}
-	if c.policy.FallbackFirst && c.following(Throttled) >= 0 {
-		if held := p.heldFor(now); held > 0 {
-			return c.unpermitted(now, held)
-		}
+	if left := p.spentFor(now); left > 0 {
+		c.blames(now, &Verdict{Kind: Spent})
+		return c.unpermitted(now, ErrSpent, left)
 	}
-	w, wait, ok := p.join(now, c.need, c.deadline, c.Wake)
+	elsewhere := c.policy.FallbackFirst && c.following(Throttled) >= 0
+	if held := p.heldFor(now); held > 0 && elsewhere {
+		return c.unpermitted(now, ErrPace, held)
+	}
+	w, wait, ok := p.join(now, waiter{
+		want: c.need, lane: c.policy.Lane, deadline: c.deadline, restless: elsewhere || c.pooled(), wake: c.Wake,
+	})
 	switch {
 	case !ok:
-		return c.unpermitted(now, wait)
+		return c.unpermitted(now, ErrPace, wait)
 	case w == nil:
 		c.paced = true
 		return toSend
@@ -78,8 +86,8 @@ func (c *Call) ask(now instant, p *Pace) asked {
 	return toWait
 }
 
-func (c *Call) unpermitted(now instant, wait time.Duration) asked {
-	if c.skip(now, ErrPace, wait) {
+func (c *Call) unpermitted(now instant, why error, wait time.Duration) asked {
+	if c.skip(now, why, wait) {
 		return toStop
 	}
 	return toNext

@@ -8,7 +8,7 @@ import "time"
 func (c *Call) settle(now instant, verdict Verdict, used Tokens) Action {
 	a := c.book(now, &verdict, used)
 	v := a.verdict
-	c.hint = v.Wait
+	c.hint, c.ruled = v.Wait, OK
 	switch v.Kind {
 	case OK:
 		return c.answered(now, a)
@@ -16,6 +16,17 @@ func (c *Call) settle(now instant, verdict Verdict, used Tokens) Action {
 		return c.stop(now, ErrCancelled)
 	}
 	c.owed = 0 // the retry did not help, and stays paid for
+	c.blames(now, v)
+	if v.atFault() && c.pooled() {
+		if i := c.another(now); i >= 0 {
+			c.trace.last().next = MovedOn
+			c.turnTo(now, i)
+			c.tried--
+			return c.next(now)
+		}
+		v = c.ruling(now, v)
+		c.ruled = v.Kind
+	}
 	if v.retryable() {
 		return c.retry(now, v)
 	}
@@ -51,8 +62,13 @@ func (c *Call) answered(now instant, a *entry) Action {
 	return c.stop(now, nil)
 }
 
+// source tells whether the answer is of the first target, with whichever credential of its pool.
 func (c *Call) source() Source {
-	if c.target > 0 {
+	first := c.policy.firstTarget()
+	if c.target == first {
+		return Live
+	}
+	if from, _ := c.pool(); from > first || c.current().OnRefusal {
 		return Fallback
 	}
 	return Live
@@ -118,7 +134,9 @@ func (c *Call) retry(now instant, v *Verdict) Action {
 		return c.giveUp(now, ErrBudget)
 	}
 	a := c.trace.last()
-	a.next, a.wait = Retried, wait
+	if a.next, a.wait = Retried, wait; a.target != c.name() {
+		a.next = MovedOn // the credential that is free first
+	}
 	c.waiting, c.asleep = true, now
 	if c.watched() {
 		c.observe(Event{Kind: EventWait, Verdict: *v, Wait: wait}, now)
@@ -165,19 +183,27 @@ func (c *Call) moveTo(now instant, target int) {
 	c.target, c.tried = target, 0
 }
 
-// skip notes that the current target will not be asked, and moves on; done with the call if it was the last one.
-func (c *Call) skip(now instant, why error, wait time.Duration) (over bool) {
+// skipped notes that the current target is not asked.
+func (c *Call) skipped(now instant, why error, wait time.Duration) {
 	c.trace.skips = append(c.trace.skips, Skip{Target: c.name(), After: now.sub(c.start), Reason: why, Wait: wait})
 	if c.watched() {
 		c.observe(Event{Kind: EventSkip, Reason: why, Wait: wait}, now)
 	}
+}
+
+// skip moves on from a target that will not be asked; done with the call if it was the last one.
+func (c *Call) skip(now instant, why error, wait time.Duration) (over bool) {
+	c.skipped(now, why, wait)
 	c.hint = wait
 	kind := Overloaded // any target may stand in for one that is not asked
 	if c.trace.sent > 0 {
-		kind = c.trace.last().kind()
+		kind = c.lastKind()
 	}
 	i := c.following(kind)
 	if i < 0 {
+		if kind == Refused {
+			why = nil // the refusal is an answer, and a better one than none
+		}
 		c.stop(now, why)
 		return true
 	}

@@ -12,7 +12,7 @@ type Source uint8
 const (
 	// NoSource: there is no answer.
 	NoSource Source = iota
-	// Live: the first target answered.
+	// Live: the first target answered, with whichever credential of its pool.
 	Live
 	// Fallback: a further target answered.
 	Fallback
@@ -64,7 +64,7 @@ type Attempt struct {
 	Verdict     Verdict
 	// Next is what the call did then.
 	Next Next
-	// Wait is, after Retry, how long it waited.
+	// Wait is how long it waited before it did.
 	Wait time.Duration
 }
 
@@ -100,7 +100,7 @@ const (
 	Answered Next = iota
 	// Retried: the same target was asked again.
 	Retried
-	// MovedOn: the next target was asked.
+	// MovedOn: another target was asked.
 	MovedOn
 	// GaveUp: a failure that could have been retried was not.
 	GaveUp
@@ -138,9 +138,9 @@ type Skip struct {
 	Target string
 	// After is when, from the start of the call.
 	After time.Duration
-	// Reason is ErrOpen or ErrPace.
+	// Reason is ErrOpen, ErrPace, ErrSpent or, in a pool, ErrRejected.
 	Reason error
-	// Wait is how long the breaker or the pace asks to wait.
+	// Wait is how long the breaker or the pace asks to wait, or the credential rests.
 	Wait time.Duration
 }
 
@@ -288,7 +288,7 @@ func (a *Attempt) line(b *strings.Builder) {
 		b.WriteString(" " + id)
 	}
 	fmt.Fprintf(b, " took %s: %s", brief(a.Took), a.Next)
-	if a.Next == Retried {
+	if a.Next == Retried || a.Wait > 0 {
 		fmt.Fprintf(b, " after %s", brief(a.Wait))
 	}
 }

@@ -101,6 +101,9 @@ type Verdict struct {
 	// ShouldRetry is the upstream's x-should-retry header: "true", "false" or empty. It overrides what the
 	// status would mean.
 	ShouldRetry string
+	// Rejected means that it is the credential that is refused, and not the request: 401, and 403 for want of a
+	// permission. Another credential of the same pool may be accepted; without a pool it changes nothing.
+	Rejected bool
 	// NotSent means that no connection was made, so that repeating is safe on any path.
 	NotSent bool
 	// Silent means that the attempt's time ran out without one byte of an answer.
@@ -221,6 +224,7 @@ func verdictOf(r wire.Reply) Verdict {
 	v := Verdict{
 		Kind: kind, Status: r.Status, Type: r.Type, Code: r.Code, Message: r.Message, RequestID: r.RequestID,
 		Wait: r.Wait, Resumes: r.Resumes, Rule: r.Rule, Neutral: r.Fault == wire.FaultConflict,
+		Rejected: r.Fault == wire.FaultAuth,
 	}
 	switch r.Retry {
 	case wire.AdviceRetry:

@@ -105,3 +105,24 @@ func FuzzFromReply(f *testing.F) {
 		}
 	})
 }
+
+func TestRejectedIsTheCredential(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{"401", anthropicError(401, "authentication_error"), true},
+		{"403", anthropicError(403, "permission_error"), true},
+		{"a key that OpenAI does not know", reply(401, `{"error":{"code":"invalid_api_key","message":"x"}}`), true},
+		{"404", anthropicError(404, "not_found_error"), false},
+		{"400", anthropicError(400, "invalid_request_error"), false},
+		{"429", anthropicError(429, "rate_limit_error"), false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if v := holdfast.Judge(row.err); v.Rejected != row.want || row.want && v.Kind != holdfast.Terminal {
+				t.Errorf("%+v, want rejected %v", v, row.want)
+			}
+		})
+	}
+}

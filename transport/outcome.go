@@ -225,7 +225,7 @@ var refusals = []struct {
 	{holdfast.ErrDeadline, "deadline", http.StatusGatewayTimeout},
 	{holdfast.ErrBudget, "budget", 0},
 	{holdfast.ErrServerWait, "server-wait", 0},
-	{holdfast.ErrSpent, "spent", 0},
+	{holdfast.ErrSpent, "spent", http.StatusPaymentRequired},
 	{holdfast.ErrNoRetry, "no-retry", 0},
 	{holdfast.ErrAttempts, "attempts", 0},
 }
