@@ -264,6 +264,11 @@ func (p *Pace) spentFor(now instant) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.prepare()
+	return p.poor(now)
+}
+
+// poor is spentFor with the lock held.
+func (p *Pace) poor(now instant) time.Duration {
 	if now >= p.spent {
 		return 0
 	}

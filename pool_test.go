@@ -81,6 +81,9 @@ func TestB98_DeadKeysCostNothing(t *testing.T) {
 		if err != nil || trace.Sent() != 1 || trace.Target() != "k5" || trace.Skips()[0].Reason != holdfast.ErrRejected {
 			t.Errorf("%v, %s", err, trace.Summary())
 		}
+		if s := p.Targets[0].Pace.Status(time.Now()); s.Rejected != time.Minute || s.Held != 0 {
+			t.Errorf("status of a dead key: %+v", s)
+		}
 		time.Sleep(time.Minute)
 		if _, trace, err = holdfast.Do(t.Context(), &p, u.ask); err != nil || trace.Attempts()[0].Target != "k1" {
 			t.Errorf("after its rest: %v, %s", err, trace.Summary())
@@ -297,6 +300,9 @@ func TestSpentCredentialIsCalledSpent(t *testing.T) {
 				}
 				if err := wantReason(t, p.Pace.Wait(t.Context(), holdfast.Tokens{}), holdfast.ErrSpent); err.Wait != row.wait {
 					t.Errorf("the pace says %v", err.Wait)
+				}
+				if s := p.Pace.Status(time.Now()); s.Spent != row.wait || s.Held != min(row.wait, time.Hour) {
+					t.Errorf("its status is %+v", s)
 				}
 				time.Sleep(min(row.wait, time.Hour)) // a limit may be raised
 				if _, trace, _ := holdfast.Do(t.Context(), &p, u.ask); trace.Sent() != 1 {

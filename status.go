@@ -39,6 +39,10 @@ func (b *Breaker) Status(now time.Time) BreakerStatus {
 type PaceStatus struct {
 	// Held is how long nobody may send because the upstream said so. 0: it did not.
 	Held time.Duration
+	// Spent is how long the credential has no money, as far as the upstream says. 0: it has.
+	Spent time.Duration
+	// Rejected is how long other credentials of the pool are preferred, because this one was rejected. 0: they are not.
+	Rejected time.Duration
 	// Queued is the number of calls that wait for permission.
 	Queued int
 	// Requests, Input and Output are the levels of the limits.
@@ -60,8 +64,8 @@ func (p *Pace) Status(now time.Time) PaceStatus {
 	defer p.mu.Unlock()
 	p.prepare()
 	return PaceStatus{
-		Held: max(p.held.sub(at), 0), Queued: p.queue.Len(),
-		Requests: p.buckets[0].level(at), Input: p.buckets[1].level(at), Output: p.buckets[2].level(at),
+		Held: max(p.held.sub(at), 0), Spent: p.poor(at), Rejected: max(p.rested.sub(at), 0), Queued: p.queued,
+		Requests: p.buckets[requests].level(at), Input: p.buckets[inputTokens].level(at), Output: p.buckets[outputTokens].level(at),
 	}
 }
 
@@ -83,7 +87,7 @@ func (b *Budget) Status(now time.Time) BudgetStatus {
 }
 
 // ReasonWord is a reason in the one word that headers and metrics have for it: open, pace, deadline, budget, server-wait,
-// spent, no-retry, attempts or cancelled. Nil gives "", any other error "other".
+// spent, rejected, no-retry, attempts or cancelled. Nil gives "", any other error "other".
 func ReasonWord(reason error) string {
 	switch reason {
 	case nil:
@@ -100,6 +104,8 @@ func ReasonWord(reason error) string {
 		return "server-wait"
 	case ErrSpent:
 		return "spent"
+	case ErrRejected:
+		return "rejected"
 	case ErrNoRetry:
 		return "no-retry"
 	case ErrAttempts:

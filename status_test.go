@@ -100,7 +100,7 @@ func TestEveryReasonHasAWord(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, reason := range []error{
-		holdfast.ErrOpen, holdfast.ErrPace, holdfast.ErrDeadline, holdfast.ErrBudget, holdfast.ErrServerWait, holdfast.ErrSpent,
+		holdfast.ErrOpen, holdfast.ErrPace, holdfast.ErrDeadline, holdfast.ErrBudget, holdfast.ErrServerWait, holdfast.ErrSpent, holdfast.ErrRejected,
 		holdfast.ErrNoRetry, holdfast.ErrAttempts, holdfast.ErrCancelled,
 	} {
 		word := holdfast.ReasonWord(reason)
