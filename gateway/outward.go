@@ -13,6 +13,7 @@ const (
 	idlePerHost   = 256
 	dialKeepAlive = 15 * time.Second
 	tlsTime       = 10 * time.Second
+	silentTime    = 15 * time.Second // after which a connection of HTTP/2 is asked whether it lives
 )
 
 // standardBase is the http.Transport that all calls share; it outlives reloads.
@@ -29,6 +30,7 @@ func (h *health) standardBase() http.RoundTripper {
 			IdleConnTimeout:     idleConnTime,
 			TLSHandshakeTimeout: tlsTime,
 			DisableCompression:  true, // an answer comes as it was asked for
+			HTTP2:               &http.HTTP2Config{SendPingTimeout: silentTime, PingTimeout: silentTime},
 		}
 	}
 	return h.base

@@ -42,7 +42,7 @@ func (c *call) transport() *transport.Transport {
 	s := &c.s.settings
 	t := &transport.Transport{
 		Policy: &c.lineup.policy, Base: c, Connect: s.Connect, FirstContent: s.FirstContent, Idle: s.Idle,
-		Events: true, Whole: c.route.delivery == Whole, Hold: orDefault(s.Stream.Hold, defaultHold),
+		Events: true, Whole: c.delivery() == Whole, Hold: orDefault(s.Stream.Hold, defaultHold),
 		Ended:   c.over,
 		Stacked: func(_ *http.Request, n int) { c.record.Stacked = n },
 	}
@@ -53,6 +53,17 @@ func (c *call) transport() *transport.Transport {
 		t.Load = c.load
 	}
 	return t
+}
+
+// delivery is the route's, unless the caller asks for the other one.
+func (c *call) delivery() Delivery {
+	switch c.r.Header.Get("Holdfast-Delivery") {
+	case "whole":
+		return Whole
+	case "live":
+		return Live
+	}
+	return c.route.delivery
 }
 
 // over takes what the transport tells at the end of the call.

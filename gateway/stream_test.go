@@ -291,3 +291,17 @@ func TestReloadDropsNoCall(t *testing.T) {
 		}
 	})
 }
+
+func TestCallerChoosesDelivery(t *testing.T) {
+	for asked, want := range map[string]int{"": 1, "live": 1, "whole": 2, "other": 1} {
+		bubble(t, asked, func(t *testing.T) {
+			h := newHouse(t)
+			judge := h.upstream("api", standin.Plan{Steps: []standin.Step{{Kind: standin.Cut, After: 2}}})
+			h.open(one("api", ""))
+			r := h.ask("/v1/messages", streamed(message), "Holdfast-Delivery: "+asked)
+			if n := len(judge.Journal()); n != want {
+				t.Errorf("the upstream was asked %d times, want %d: %s", n, want, r.body)
+			}
+		})
+	}
+}
