@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"holdfast"
 	"holdfast/gateway"
 	"holdfast/standin"
 )
@@ -156,6 +158,43 @@ func TestChainsRewriteModelKeyVersionAndBetas(t *testing.T) {
 		}
 		if got.Get("X-Api-Key") != "sk-own" || got.Get("Anthropic-Version") != "2020-01-01" || got.Get("Anthropic-Beta") != "" || got.Get("Content-Length") != fmt.Sprint(len(want)) {
 			t.Errorf("B87 headers %v", got)
+		}
+	})
+}
+
+func TestB98_DeadKeysAreLeftForTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		asked := map[string]int{}
+		h.handle("api", func(w http.ResponseWriter, r *http.Request) {
+			key := r.Header.Get("X-Api-Key")
+			asked[key]++
+			w.Header().Set("Content-Type", "application/json")
+			if key != "sk-5" {
+				w.WriteHeader(http.StatusUnauthorized)
+				fmt.Fprint(w, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`)
+				return
+			}
+			fmt.Fprint(w, `{"type":"message","role":"assistant","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":3,"output_tokens":2}}`)
+		})
+		var keys []gateway.Key
+		for i := range 5 {
+			keys = append(keys, gateway.Key{Secret: fmt.Sprintf("sk-%d", i+1)})
+		}
+		h.open(gateway.Settings{Targets: []gateway.Target{target("api", "anthropic", keys...)}, Policy: holdfast.Policy{Attempts: 3}})
+		began := time.Now()
+		if r := h.ask("/v1/messages", message); r.StatusCode != 200 || r.Header.Get("Holdfast-Target") != "api/5" {
+			t.Fatalf("got %d %s from %s", r.StatusCode, r.body, r.Header.Get("Holdfast-Target"))
+		}
+		if took := time.Since(began); took > time.Second/10 {
+			t.Errorf("walking over dead keys took %v", took)
+		}
+		if d := cmp.Diff(map[string]int{"sk-1": 1, "sk-2": 1, "sk-3": 1, "sk-4": 1, "sk-5": 1}, asked); d != "" {
+			t.Error(d)
+		}
+		// They rest: the next call goes to the good one at once.
+		if r := h.ask("/v1/messages", message); r.StatusCode != 200 || r.Header.Get("Holdfast-Attempts") != "1" {
+			t.Errorf("the second call made %s attempts", r.Header.Get("Holdfast-Attempts"))
 		}
 	})
 }

@@ -75,6 +75,7 @@ func (s *state) lineUp(k lineupKey, now time.Time) *lineup {
 		for _, st := range l.stops[from:] {
 			t := st.target()
 			t.Name, st.name = "on-refusal:"+t.Name, "on-refusal:"+t.Name
+			t.OnRefusal = true
 			p.Targets = append(p.Targets, t)
 		}
 	}
@@ -146,6 +147,9 @@ func (st *stop) healthKey(k lineupKey) healthKey {
 // target is the stop as the policy knows it.
 func (st *stop) target() holdfast.Target {
 	t := holdfast.Target{Name: st.name, Credential: st.entry.up.Name + "/" + st.key, Model: st.entry.Model, Breaker: st.breaker, Pace: st.limiter.pace}
+	if len(st.entry.keys) > 1 {
+		t.Pool = st.entry.up.Name + ":" + st.entry.Model + ":" + st.entry.Path
+	}
 	return t
 }
 
@@ -170,7 +174,7 @@ func (s *state) observer(l *lineup) func(holdfast.Event) {
 		return nil
 	}
 	return func(e holdfast.Event) {
-		if pools && e.Kind == holdfast.EventAttempt && e.Verdict.Status == 401 {
+		if pools && e.Kind == holdfast.EventAttempt && e.Verdict.Rejected {
 			if st := l.find(e.Target); st != nil {
 				st.limiter.noteRejected(s.health, e.At)
 				s.lineups.Purge() // they stand in another order now

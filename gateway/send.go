@@ -49,6 +49,11 @@ func (c *call) transport() *transport.Transport {
 	if t.Hold < 0 {
 		t.Hold = 0
 	}
+	if c.client != nil && c.client.Lane != c.lineup.policy.Lane {
+		p := c.lineup.policy
+		p.Lane = c.client.Lane
+		t.Policy = &p
+	}
 	if c.canBeSaved() {
 		t.Load = c.load
 	}
