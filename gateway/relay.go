@@ -57,8 +57,11 @@ func (c *call) header(resp *http.Response) {
 	if e := transport.ErrorOf(resp); e != nil {
 		c.record.Reason, c.record.Error = h.Get("Holdfast-Reason"), wire.Scrub(e.Error(), maxErrorText)
 		if c.record.Reason == "" {
-			c.record.Reason = "upstream-error"
-			h["Holdfast-Reason"] = []string{"upstream-error"}
+			c.record.Reason = "upstream-error" // it could not be retried
+			if e.Reason != nil {
+				c.record.Reason = holdfast.ReasonWord(e.Reason)
+			}
+			h["Holdfast-Reason"] = []string{c.record.Reason}
 		}
 	}
 	for name := range resp.Trailer {

@@ -12,6 +12,7 @@ import (
 
 	"holdfast"
 	"holdfast/internal/wire"
+	"holdfast/saved"
 	"holdfast/transport"
 )
 
@@ -230,7 +231,8 @@ func (c *call) load(error) *http.Response {
 		found, _ = c.s.settings.Saved.Load(ctx, q)
 	}
 	if found == nil && c.route.answer != nil {
-		found = &Saved{ContentType: "application/json", Body: c.route.answer}
+		// An answer in another dialect than the request's gives an error, and does not stand in.
+		found, _ = saved.Give(q, &Saved{ContentType: "application/json", Body: c.route.answer}, false)
 	}
 	if found == nil {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"holdfast"
+	"holdfast/saved"
 )
 
 // Admin returns the handler of the admin listener: health, readiness, status, the last calls, and metrics if a handler
@@ -35,9 +36,9 @@ func (g *Gateway) Status(now time.Time) Status {
 	for _, c := range s.clients {
 		st.Clients = append(st.Clients, ClientStatus{Name: c.Name, Lane: c.Lane.String()})
 	}
-	if shown, ok := s.settings.Saved.(interface{ Status() SavedStatus }); ok {
-		saved := shown.Status()
-		st.Saved = &saved
+	if shown, ok := s.settings.Saved.(interface{ Stats() saved.Stats }); ok {
+		n := shown.Stats()
+		st.Saved = &SavedStatus{Answers: n.Answers, Bytes: n.Bytes, Hits: uint64(n.Hits), Misses: uint64(n.Misses), Kept: uint64(n.Keeps), Dropped: uint64(n.Drops)}
 	}
 	st.addCalls(g.records)
 	return st
