@@ -460,29 +460,45 @@ func TestB77_HugeEventsPass(t *testing.T) {
 	}
 }
 
+// gzipped are the pieces in one member, flushed after each.
+func gzipped(pieces ...string) (packed []string) {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	for i, p := range pieces {
+		_, _ = w.Write([]byte(p))
+		_ = w.Flush()
+		if i == len(pieces)-1 {
+			_ = w.Close()
+		}
+		packed = append(packed, b.String())
+		b.Reset()
+	}
+	return packed
+}
+
+func encoded(encoding string, pieces ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", encoding)
+		stream(pieces...)(w, r)
+	}
+}
+
+// askPacked asks for a stream as a caller who unpacks for himself.
+func askPacked(t *testing.T, u *upstream, tr *transport.Transport) *http.Response {
+	t.Helper()
+	req := request(t, t.Context(), "POST", u.URL+"/v1/messages", strings.NewReader(streamPrompt))
+	req.Header.Set("Accept-Encoding", "gzip, br")
+	resp, err := u.through(tr).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	return resp
+}
+
 func TestB81_B84_CompressedStreams(t *testing.T) {
-	pack := func(pieces ...string) (packed []string) {
-		var b bytes.Buffer
-		w := gzip.NewWriter(&b)
-		for i, p := range pieces {
-			_, _ = w.Write([]byte(p))
-			_ = w.Flush()
-			if i == len(pieces)-1 {
-				_ = w.Close()
-			}
-			packed = append(packed, b.String())
-			b.Reset()
-		}
-		return packed
-	}
-	compressed := func(encoding string, pieces ...string) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Encoding", encoding)
-			stream(pieces...)(w, r)
-		}
-	}
-	good := pack(preamble, delta, delta, stop, reason, end)
-	cut := pack(preamble, delta, delta)
+	good := gzipped(preamble, delta, delta, stop, reason, end)
+	cut := gzipped(preamble, delta, delta)
 	for _, c := range []struct {
 		name     string
 		first    http.HandlerFunc
@@ -491,15 +507,15 @@ func TestB81_B84_CompressedStreams(t *testing.T) {
 		got      []string
 		fails    bool
 	}{
-		{"whole", compressed("gzip", good...), nil, 1, good, false},
-		{"an error before content", compressed("gzip", pack(preamble, failing)...), good, 2, good, false},
-		{"cut after content", compressed("gzip", cut...), nil, 1, cut, true},
-		{"cut in its bytes", compressed("gzip", good[:3]...), nil, 1, good[:3], true},
-		{"not what it says", compressed("gzip", complete), nil, 1, []string{complete}, false},
-		{"a kind that is not known", compressed("br", "whatever", "it is"), nil, 1, []string{"whatever", "it is"}, false},
+		{"whole", encoded("gzip", good...), nil, 1, good, false},
+		{"an error before content", encoded("gzip", gzipped(preamble, failing)...), good, 2, good, false},
+		{"cut after content", encoded("gzip", cut...), nil, 1, cut, true},
+		{"cut in its bytes", encoded("gzip", good[:3]...), nil, 1, good[:3], true},
+		{"not what it says", encoded("gzip", complete), nil, 1, []string{complete}, false},
+		{"a kind that is not known", encoded("br", "whatever", "it is"), nil, 1, []string{"whatever", "it is"}, false},
 	} {
 		bubble(t, c.name, func(t *testing.T) {
-			u := serve(t, c.first, compressed("gzip", c.second...))
+			u := serve(t, c.first, encoded("gzip", c.second...))
 			req := request(t, t.Context(), "POST", u.URL+"/v1/messages", strings.NewReader(streamPrompt))
 			req.Header.Set("Accept-Encoding", "gzip, br")
 			resp, err := u.through(transport.New(&holdfast.Policy{Dice: half}, nil)).Do(req)
@@ -520,7 +536,7 @@ func TestB81_B84_CompressedStreams(t *testing.T) {
 			if c.name == "not what it says" || strings.HasPrefix(c.name, "a kind") {
 				t.Skip("net/http knows no more than we do")
 			}
-			u := serve(t, c.first, compressed("gzip", c.second...))
+			u := serve(t, c.first, encoded("gzip", c.second...))
 			resp := askStream(t, u.through(transport.New(&holdfast.Policy{Dice: half}, nil)), u.URL)
 			got, err := failedRead(resp)
 			if errors.Is(err, holdfast.ErrCut) != c.fails || !strings.HasPrefix(complete, got) || !c.fails && got != complete {
@@ -531,7 +547,7 @@ func TestB81_B84_CompressedStreams(t *testing.T) {
 	}
 	bubble(t, "each event as soon as it is there", func(t *testing.T) {
 		u := serve(t, func(w http.ResponseWriter, r *http.Request) {
-			compressed("gzip", good[:2]...)(w, r)
+			encoded("gzip", good[:2]...)(w, r)
 			for _, p := range good[2:] {
 				rest(time.Second)(w, r)
 				piece(p)(w, r)
