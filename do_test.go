@@ -310,6 +310,79 @@ func (s *stream) AtEnd(end func(holdfast.Tokens, error)) {
 	}
 }
 
+// traced is a pending answer that learns what became of the call.
+type traced struct {
+	stream
+	got []holdfast.Trace
+}
+
+func (s *traced) Settled(trace holdfast.Trace) { s.got = append(s.got, trace) }
+
+func TestPendingAnswerLearnsTheWholeTrace(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		kind holdfast.Kind
+		next holdfast.Next
+	}{
+		{nil, holdfast.OK, holdfast.Answered}, {holdfast.ErrCut, holdfast.Broken, holdfast.Stopped}, {holdfast.ErrCancelled, holdfast.Cancelled, holdfast.Left},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, handed, err := holdfast.Do(t.Context(), nil, func(context.Context) (*traced, error) { return &traced{}, nil })
+			if err != nil || len(s.got) != 0 {
+				t.Fatalf("%v, told %d times before the end", err, len(s.got))
+			}
+			time.Sleep(time.Second)
+			s.end(holdfast.Tokens{}, c.err)
+			s.end(holdfast.Tokens{}, nil)
+			if len(s.got) != 1 {
+				t.Fatalf("told %d times", len(s.got))
+			}
+			if a := s.got[0].Attempts(); len(a) != 1 || a[0].Verdict.Kind != c.kind || a[0].Next != c.next || a[0].Took != time.Second || s.got[0].Elapsed != time.Second {
+				t.Errorf("after %v the trace is %s", c.err, s.got[0].Summary())
+			}
+			if handed.Elapsed != 0 || handed.Outcome() != "answered" {
+				t.Errorf("the trace that was handed over became %s", handed.Summary())
+			}
+		})
+	}
+}
+
+// hasty fails as an operation does whose caller named the deadline himself.
+type hasty struct{ error }
+
+func (h *hasty) Verdict() holdfast.Verdict {
+	return holdfast.Verdict{Kind: holdfast.Broken, Neutral: true}
+}
+
+func TestB109_OperationKnowsWhoseDeadlineItWas(t *testing.T) {
+	for _, neutral := range []bool{false, true} {
+		for _, p := range []holdfast.Policy{{Deadline: time.Second}, {AttemptTimeout: time.Second, Attempts: -1}} {
+			synctest.Test(t, func(t *testing.T) {
+				p.Breaker = holdfast.NewBreaker(holdfast.BreakerSettings{Failures: 1})
+				var cause error
+				_, _, err := holdfast.Do(t.Context(), &p, func(ctx context.Context) (int, error) {
+					<-ctx.Done()
+					cause = context.Cause(ctx)
+					if neutral {
+						return 0, &hasty{ctx.Err()}
+					}
+					return 0, ctx.Err()
+				})
+				if got := errors.Is(cause, holdfast.ErrDeadline); got != (p.Deadline > 0) {
+					t.Errorf("that it was the deadline is said to be %v", got)
+				}
+				want := holdfast.Open
+				if neutral && p.Deadline > 0 {
+					want = holdfast.Closed
+				}
+				if got := p.Breaker.State(); got != want {
+					t.Errorf("after %v the breaker is %v, want %v", err, got, want)
+				}
+			})
+		}
+	}
+}
+
 func TestPendingAnswerSettlesAtItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var events []holdfast.EventKind

@@ -104,6 +104,7 @@ func (b *stream) step() bool {
 // failed decides after each read of a held stream. What was seen counts before how the reading ended.
 func (b *stream) failed() *failure {
 	w := &b.watch
+	malformed := w.stream.Malformed() // what the end tears is not
 	if b.err != nil {
 		b.finish()
 	}
@@ -111,7 +112,7 @@ func (b *stream) failed() *failure {
 	switch {
 	case w.failed != nil && held:
 		return &failure{verdict: w.failed.verdict, header: w.header}
-	case b.whole && w.stream.Malformed() > 0:
+	case b.whole && malformed > 0:
 		return &failure{verdict: holdfast.Verdict{Kind: holdfast.Broken, Rule: "stream-malformed"}, err: errMalformed}
 	case held && w.stream.Complete() && w.verdict() == holdfast.ErrRefused && b.call.asksElsewhere():
 		return b.keep(holdfast.Verdict{Kind: holdfast.Refused, Rule: "stream-refused"})

@@ -132,7 +132,7 @@ func bodyOf(resp *http.Response) io.ReadCloser {
 
 // saved asks for an answer to stand in.
 func (c *call) saved(_ context.Context, cause error) (reply, bool) {
-	resp := c.t.Load(cause)
+	resp := c.t.Load(cause) //nolint:bodyclose // it is the caller's to close
 	if resp == nil {
 		return nil, false
 	}

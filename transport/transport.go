@@ -64,8 +64,8 @@ type Transport struct {
 	Idle time.Duration
 
 	// Whole hands a stream over only when it is complete, so that one that is cut, stalls, breaks off with an error,
-	// has an event that cannot be read or ends in a refusal that has a fallback is a failure like any other. Idle holds while it is
-	// collected, MaxHeld does not. Beyond MaxAnswer bytes it is handed over as if Whole were not set, and so is a
+	// has an event that cannot be read or ends in a refusal that has a fallback is a failure like any other. Idle holds
+	// while it is collected, MaxHeld does not. Beyond MaxAnswer bytes it is handed over as if Whole were not set, and so is a
 	// stream that cannot be read, as of an unknown Content-Encoding. Default: a stream is handed over at its first
 	// content.
 	Whole bool

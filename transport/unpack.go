@@ -50,7 +50,7 @@ func (u *unpacker) pull(p []byte) (int, error) {
 func (u *unpacker) begin() error {
 	if !u.keep {
 		peeked := bufio.NewReader(u)
-		if head, err := peeked.Peek(2); err != nil || head[0] != 0x1f || head[1] != 0x8b {
+		if head, _ := peeked.Peek(2); len(head) < 2 || head[0] != 0x1f || head[1] != 0x8b {
 			u.plain = peeked
 			return nil
 		}
