@@ -131,30 +131,60 @@ func free() (string, error) {
 	return l.Addr().String(), nil
 }
 
-var errMemory = errors.New("the process's memory is not to be read")
-
-// memory is what the process and its children hold in memory, in bytes.
-func (s *subject) memory() (int64, error) {
+// pids are the process and its children: nginx works in those.
+func (s *subject) pids() []string {
 	pids := []string{strconv.Itoa(s.pid)}
 	if children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", s.pid, s.pid)); err == nil {
 		pids = append(pids, strings.Fields(string(children))...)
 	}
-	var sum int64
-	for _, pid := range pids {
+	return pids
+}
+
+var errProc = errors.New("the system does not tell of its processes as Linux does")
+
+// memory is what the process and its children hold in memory, in bytes.
+func (s *subject) memory() (sum int64, err error) {
+	for _, pid := range s.pids() {
 		text, err := os.ReadFile("/proc/" + pid + "/status")
 		if err != nil {
 			return 0, err
 		}
-		_, rest, ok := strings.Cut(string(text), "VmRSS:")
+		_, rest, _ := strings.Cut(string(text), "VmRSS:")
 		fields := strings.Fields(rest)
-		if !ok || len(fields) == 0 {
-			return 0, errMemory
+		if len(fields) == 0 {
+			return 0, errProc
 		}
 		kilobytes, err := strconv.ParseInt(fields[0], 10, 64)
 		if err != nil {
 			return 0, err
 		}
 		sum += kilobytes << 10
+	}
+	return sum, nil
+}
+
+// tick is the unit of Linux for processor time.
+const tick = 10 * time.Millisecond
+
+// worked is the processor time that the process and its children have had. Unlike rates it says the same on a busy machine.
+func (s *subject) worked() (sum time.Duration, err error) {
+	for _, pid := range s.pids() {
+		text, err := os.ReadFile("/proc/" + pid + "/stat")
+		if err != nil {
+			return 0, err
+		}
+		_, rest, _ := strings.Cut(string(text), ") ") // behind the name, which may hold anything
+		fields := strings.Fields(rest)
+		if len(fields) < 13 {
+			return 0, errProc
+		}
+		for _, field := range fields[11:13] { // in user mode and in the kernel
+			ticks, err := strconv.ParseInt(field, 10, 64)
+			if err != nil {
+				return 0, err
+			}
+			sum += time.Duration(ticks) * tick
+		}
 	}
 	return sum, nil
 }

@@ -21,7 +21,9 @@ const (
 
 // figures are those of one subject.
 type figures struct {
-	small, big, long []float64 // one for each round
+	small, big, long []float64 // a second, one for each round
+	cost, bigCost    []float64 // microseconds of processor time for each request
+	longCost         []float64 // for each megabyte
 	steady           times
 	first            times
 	memory           []float64 // bytes for each stream
@@ -68,8 +70,8 @@ func (t *table) measure(ctx context.Context) error {
 		turn   func(*subject, *figures) error
 	}{
 		{"small answers", 7, func(s *subject, f *figures) error {
-			d, err := drive(s.addr, request(message, 0), connections, t.share(0.3, 7))
-			f.small = append(f.small, d.perSecond())
+			d, cost, err := t.drive(s, request(message, 0), connections, t.share(0.3, 7))
+			f.small, f.cost = append(f.small, d.perSecond()), append(f.cost, cost/float64(d.requests))
 			return err
 		}},
 		{"200 requests a second", 3, func(s *subject, f *figures) error {
@@ -83,13 +85,13 @@ func (t *table) measure(ctx context.Context) error {
 			return err
 		}},
 		{"long prompts", 5, func(s *subject, f *figures) error {
-			d, err := drive(s.addr, request(message, bigTokens), bigClients, t.share(0.15, 5))
-			f.big = append(f.big, d.perSecond())
+			d, cost, err := t.drive(s, request(message, bigTokens), bigClients, t.share(0.15, 5))
+			f.big, f.bigCost = append(f.big, d.perSecond()), append(f.bigCost, cost/float64(d.requests))
 			return err
 		}},
 		{"long streams", 5, func(s *subject, f *figures) error {
-			d, err := drive(s.addr, request(long, 0), longClients, t.share(0.1, 5))
-			f.long = append(f.long, d.megabytes())
+			d, cost, err := t.drive(s, request(long, 0), longClients, t.share(0.1, 5))
+			f.long, f.longCost = append(f.long, d.megabytes()), append(f.longCost, cost/float64(d.bytes)*1e6)
 			return err
 		}},
 		{"slow streams", 1, t.slowTurn},
@@ -99,6 +101,24 @@ func (t *table) measure(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// drive keeps connections of the subject busy, and returns what was done and the microseconds that the subject worked for it.
+func (t *table) drive(s *subject, request []byte, connections int, d time.Duration) (done, float64, error) {
+	if s.pid == 0 {
+		all, err := drive(s.addr, request, connections, d)
+		return all, 0, err
+	}
+	before, err := s.worked()
+	if err != nil {
+		return done{}, 0, err
+	}
+	all, err := drive(s.addr, request, connections, d)
+	if err != nil {
+		return all, 0, err
+	}
+	after, err := s.worked()
+	return all, float64((after - before).Microseconds()), err
 }
 
 // slowTurn measures the memory of a subject with streams open, less what it had before.
@@ -152,7 +172,7 @@ func (t *table) named(name string) *figures {
 func (t *table) write(w io.Writer) error {
 	direct, std := t.named("direct"), t.named(bare)
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(out, "\tsmall answers\tof direct\tof ReverseProxy\tadded p50\tadded p99\tadded to first token\tprompts of 50,000 tokens\tlong streams\tmemory of a stream\t")
+	fmt.Fprintln(out, "\tsmall answers\tof direct\tof ReverseProxy\twork\tadded p50\tadded p99\tto first token\t50,000 tokens\twork\tlong streams\twork\ta stream holds\t")
 	for _, s := range t.subjects {
 		f := t.rows[s]
 		added := func(t, base times, at float64) string {
@@ -164,15 +184,16 @@ func (t *table) write(w io.Writer) error {
 		if len(f.memory) > 0 {
 			held = fmt.Sprintf("%.1f KB", median(f.memory)/1024)
 		}
-		fmt.Fprintf(out, "%s\t%.0f/s\t%.2f\t%.2f\t%s\t%s\t%s\t%.0f/s (%.2f)\t%.0f MB/s (%.2f)\t%s\t\n", s.name,
-			median(f.small), ratio(f.small, direct.small), ratio(f.small, std.small),
+		fmt.Fprintf(out, "%s\t%.0f/s\t%.2f\t%.2f\t%.0f µs\t%s\t%s\t%s\t%.0f/s (%.2f)\t%.0f µs\t%.0f MB/s (%.2f)\t%.0f µs\t%s\t\n", s.name,
+			median(f.small), ratio(f.small, direct.small), ratio(f.small, std.small), median(f.cost),
 			added(f.steady, direct.steady, 0.5), added(f.steady, direct.steady, 0.99), added(f.first, direct.first, 0.5),
-			median(f.big), ratio(f.big, std.big), median(f.long), ratio(f.long, std.long), held)
+			median(f.big), ratio(f.big, std.big), median(f.bigCost), median(f.long), ratio(f.long, std.long), median(f.longCost), held)
 	}
 	if err := out.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nIn brackets: the ratio to ReverseProxy. Small answers: %d connections. Added: at %d requests a second. Memory: of %d streams open at once.\n",
+	_, err := fmt.Fprintf(w, "\nSmall answers: %d connections. Work: processor time for each, or for a megabyte of a stream. In brackets: the ratio to ReverseProxy.\n"+
+		"Added: to no proxy, at %d requests a second. A stream holds: of %d that are open at once.\n",
 		connections, steadyRate, slowStreams)
 	return err
 }
