@@ -9,14 +9,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -44,6 +47,9 @@ func run(ctx context.Context, args []string) error {
 
 // play is a role in a process of its own: role, address, and for a proxy that of the upstream and a folder.
 func play(ctx context.Context, args []string) error {
+	if args[0] == "load" {
+		return loaded(args[1:])
+	}
 	l, err := net.Listen("tcp", args[1])
 	if err != nil {
 		return err
@@ -61,6 +67,24 @@ func play(ctx context.Context, args []string) error {
 	default:
 		return fmt.Errorf("there is no role %q", role)
 	}
+}
+
+// loaded is load alone, for a profile of what stands at the address: what to ask for, tokens of the prompt, connections,
+// seconds.
+func loaded(args []string) error {
+	if len(args) != 5 {
+		return errors.New("usage: load ADDRESS WORK TOKENS CONNECTIONS SECONDS")
+	}
+	var n [3]int
+	for i := range n {
+		var err error
+		if n[i], err = strconv.Atoi(args[2+i]); err != nil {
+			return err
+		}
+	}
+	d, err := drive(args[0], request(work(args[1]), n[0]), n[1], time.Duration(n[2])*time.Second)
+	fmt.Printf("%.0f/s, %.1f MB/s\n", d.perSecond(), d.megabytes())
+	return err
 }
 
 // compare starts everybody, measures, and prints the table.
