@@ -51,24 +51,26 @@ func isJudged(mediaType string) bool {
 }
 
 // objectFault says what is wrong with a well-formed JSON answer.
-func objectFault(answer node) (Fault, string) {
-	if answer.isArray() && answer.first().isObject() {
-		answer = answer.first()
+func objectFault(whole node) (Fault, string) {
+	if whole.isArray() && whole.first().isObject() {
+		whole = whole.first()
 	}
+	var answer outline
+	answer.read(whole)
 	object := answer.get("object").text()
 	switch {
-	case answer.isNull(), !answer.filled() && !answer.isNumber() && answer[0] != 't' && answer[0] != 'f':
+	case whole.isNull(), !whole.filled() && !whole.isNumber() && whole[0] != 't' && whole[0] != 'f':
 		return FaultEmpty, "200-no-answer"
-	case !answer.isObject(), !isAnswer(object):
+	case !whole.isObject(), !isAnswer(object):
 		return FaultNone, "200-answer"
-	case holdsError(answer):
+	case holdsError(&answer):
 		return faultInside, ""
 	}
 	switch choices, content := answer.get("choices"), answer.get("content"); {
 	case len(choices) > 0:
 		return choicesFault(choices)
 	case object == "response":
-		return responseFault(answer)
+		return responseFault(&answer)
 	case len(content) > 0 || answer.get("type").is("message"):
 		return messageFault(content, answer.get("stop_reason").text())
 	}
@@ -86,7 +88,7 @@ func isAnswer(object string) bool {
 }
 
 // holdsError reports whether a 200 or a stream's chunk is an error in disguise.
-func holdsError(answer node) bool {
+func holdsError(answer *outline) bool {
 	choice := answer.get("choices").first()
 	if answer.get("error").filled() || choice.get("error").filled() || choice.get("finish_reason").is("error") {
 		return true
@@ -119,9 +121,9 @@ func choicesFault(choices node) (Fault, string) {
 	return fault, name
 }
 
-func responseFault(answer node) (Fault, string) {
+func responseFault(answer *outline) (Fault, string) {
 	switch {
-	case answer.get("incomplete_details", "reason").is("content_filter"):
+	case answer.get("incomplete_details").get("reason").is("content_filter"):
 		return FaultRefused, "openai-content_filter"
 	case answer.get("status").is("completed") && !answer.get("output").filled():
 		return FaultEmpty, "200-no-output"

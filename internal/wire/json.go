@@ -107,15 +107,12 @@ func (n node) filled() bool {
 	}
 }
 
-// is reports whether the value is the given string.
+// is reports whether the value is the given string, which has no backslash.
 func (n node) is(text string) bool {
-	if !n.isString() {
-		return false
+	if len(n) == len(text)+2 && n[0] == '"' && n[len(n)-1] == '"' && string(n[1:len(n)-1]) == text {
+		return true
 	}
-	if bytes.IndexByte(n, '\\') >= 0 {
-		return n.text() == text
-	}
-	return len(n) == len(text)+2 && n[len(n)-1] == '"' && string(n[1:len(n)-1]) == text
+	return n.isString() && bytes.IndexByte(n, '\\') >= 0 && n.text() == text
 }
 
 // text returns a string's value; "" for anything else and for a torn string.

@@ -43,7 +43,9 @@ func problemIn(body node) problem {
 		body = body.first()
 	}
 	p := problem{requestID: body.get("request_id").text()}
-	switch inner := innerError(body); {
+	var outer outline
+	outer.read(body)
+	switch inner := innerError(&outer); {
 	case inner.isObject():
 		p.readObject(inner)
 	case inner.isString():
@@ -59,11 +61,11 @@ func problemIn(body node) problem {
 }
 
 // innerError finds the member that holds the error.
-func innerError(body node) node {
+func innerError(body *outline) node {
 	for _, inner := range []node{
 		body.get("error"),
-		body.get("response", "error"),
-		body.get("detail", "error"),
+		body.get("response").get("error"),
+		body.get("detail").get("error"),
 		body.get("choices").first().get("error"),
 	} {
 		if !inner.isNull() {
@@ -71,7 +73,7 @@ func innerError(body node) node {
 		}
 	}
 	var exception node
-	body.members(func(key, value node) bool {
+	body.of.members(func(key, value node) bool {
 		if value.isObject() && namesException(key) {
 			exception = value
 		}
@@ -144,7 +146,9 @@ func (p *problem) unwrap() {
 		return
 	}
 	body := parse([]byte(text))
-	inner := innerError(body)
+	var outer outline
+	outer.read(body)
+	inner := innerError(&outer)
 	if !inner.isObject() {
 		inner = body
 	}

@@ -48,6 +48,9 @@ func Scrub(text string, max int) string {
 	if max <= 0 {
 		return ""
 	}
+	if isName(text) && len(text) <= max && withoutSecrets(text) == text {
+		return text // as a rule, for the names that replies bring
+	}
 	text, cut := bound(text)
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	text = stripTags(html.UnescapeString(text))

@@ -99,7 +99,9 @@ func (s *Stream) Event(name string, data []byte) Progress {
 	case responseEnd:
 		return s.responseEnd(event.get("response"))
 	}
-	if isException(name) || holdsError(event) {
+	var all outline
+	all.read(event)
+	if isException(name) || holdsError(&all) {
 		return s.fail(name, data)
 	}
 	if choices := event.get("choices"); choices.isArray() {
