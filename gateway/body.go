@@ -14,12 +14,12 @@ import (
 // is mapped into it.
 type body struct {
 	data    []byte
-	release func()       // nil for a body in memory
-	users   atomic.Int32 // of the mapping, beside the call itself
+	release func()       // gives back the mapping, or memory that is used again; nil: nothing is to be given back
+	users   atomic.Int32 // beside the call itself
 }
 
-// Close is the call's own end with it. A mapping goes when nobody reads it any more: net/http may still be sending what
-// an upstream did not wait for.
+// Close is the call's own end with it. What is given back goes when nobody reads it any more: net/http may still be sending
+// what an upstream did not wait for.
 func (b *body) Close() {
 	if b.users.Add(-1) < 0 && b.release != nil {
 		b.release()
@@ -28,6 +28,10 @@ func (b *body) Close() {
 
 // reader gives the body once more. It must be closed, as net/http does at some time with every body.
 func (b *body) reader() io.ReadCloser {
+	if b.release == nil {
+		// net/http knows this kind of reader, and sends header and body with one write.
+		return io.NopCloser(bytes.NewReader(b.data))
+	}
 	b.users.Add(1)
 	return &bodyReader{Reader: bytes.NewReader(b.data), of: b}
 }
@@ -102,11 +106,32 @@ func readBody(w http.ResponseWriter, r *http.Request, s *Settings) (*body, error
 	case memory < 0:
 		memory = most
 	}
+	if n := r.ContentLength; n >= 0 && (n <= memory || memory <= 0) {
+		return readKnown(src, int(n))
+	}
 	data, more, err := readUpTo(src, r.ContentLength, memory)
 	if err != nil || !more {
 		return &body{data: data}, err
 	}
 	return spool(data, src, most)
+}
+
+// readKnown reads a body whose length its header tells. A large one is put where one was before: a prompt of 50,000 tokens is
+// 200 KB, and it would be garbage a moment later.
+func readKnown(src io.Reader, n int) (*body, error) {
+	b := &body{}
+	if n < leastRoom {
+		b.data = make([]byte, n)
+	} else {
+		b.data, b.release = room(n)
+	}
+	if _, err := io.ReadFull(src, b.data); err != nil {
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err // and the memory is not used again: it is rare
+	}
+	return b, nil
 }
 
 // readUpTo reads at most so many bytes, and one more to see whether there is more.
@@ -115,9 +140,6 @@ func readUpTo(src io.Reader, length, most int64) (data []byte, more bool, err er
 		return nil, true, nil
 	}
 	var buffer bytes.Buffer
-	if length > 0 {
-		buffer.Grow(int(length) + bytes.MinRead)
-	}
 	if most > 0 {
 		src = io.LimitReader(src, most+1)
 	}
@@ -157,14 +179,34 @@ type patientReader struct {
 	src      io.Reader
 	control  *http.ResponseController
 	patience time.Duration
+	armed    patience
 	set      bool
 }
 
 func (p *patientReader) Read(b []byte) (int, error) {
-	if p.patience > 0 {
-		p.set = p.control.SetReadDeadline(time.Now().Add(p.patience)) == nil
+	if until, ok := p.armed.next(p.patience); ok {
+		p.set = p.control.SetReadDeadline(until) == nil
 	}
 	return p.src.Read(b)
+}
+
+// patience is a deadline that moves on. To move it costs a microsecond, so it is done once in a while alone.
+type patience struct{ at time.Time }
+
+// exactness is the part of a patience by which it may be too short.
+const exactness = 64
+
+// next returns the deadline if it is to be set anew.
+func (p *patience) next(d time.Duration) (until time.Time, ok bool) {
+	if d <= 0 {
+		return until, false
+	}
+	now := time.Now()
+	if now.Sub(p.at) < d/exactness {
+		return until, false
+	}
+	p.at = now
+	return now.Add(d), true
 }
 
 // done takes the deadline back: the connection is read on, to see the caller leave.

@@ -215,6 +215,7 @@ type writer struct {
 	c        *call
 	control  *http.ResponseController
 	patience time.Duration
+	armed    patience
 	mu       sync.Mutex
 }
 
@@ -225,8 +226,8 @@ func (c *call) writer() *writer {
 func (w *writer) write(p []byte, flush bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.patience > 0 {
-		_ = w.control.SetWriteDeadline(time.Now().Add(w.patience)) // what cannot be set is not needed
+	if until, ok := w.armed.next(w.patience); ok {
+		_ = w.control.SetWriteDeadline(until) // what cannot be set is not needed
 	}
 	n, err := w.c.w.Write(p)
 	w.c.record.Bytes += int64(n)
