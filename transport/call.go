@@ -1,9 +1,7 @@
 package transport
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptrace"
@@ -29,6 +27,7 @@ type call struct {
 	model    bool // asks a model for an answer whose shape is known
 	safe     bool // may be repeated after an unknown outcome
 	streamed bool // asks for a stream
+	most     int  // tokens of output that it asks for
 	stacked  int
 	policy   holdfast.Policy
 	hurried  bool // the deadline is the caller's own
@@ -46,9 +45,14 @@ func newCall(t *Transport, req *http.Request, next func(*http.Request) (*http.Re
 	c.dialect = wire.DialectOf(c.path)
 	c.model = asksModel(req.Method, c.path)
 	c.safe = wire.Safe(req.Method, c.path, body.data) && (body.whole || !known(req))
-	c.streamed = c.model && asksForStream(body.data)
-	if n, err := strconv.Atoi(req.Header.Get("X-Stainless-Retry-Count")); err == nil && n > 0 {
-		c.stacked = n
+	if c.model {
+		asked := wire.ReadRequest(body.data)
+		c.streamed, c.most = asked.Stream, asked.MaxOutput
+	}
+	if text := req.Header.Get("X-Stainless-Retry-Count"); text != "" {
+		if n, err := strconv.Atoi(text); err == nil && n > 0 {
+			c.stacked = n
+		}
 	}
 	c.ownPolicy()
 	return c
@@ -71,17 +75,6 @@ func asksModel(method, path string) bool {
 		}
 	}
 	return false
-}
-
-// asksForStream decodes only a body that has the word: most have not, and some are megabytes.
-func asksForStream(body []byte) bool {
-	if !bytes.Contains(body, []byte(`"stream"`)) {
-		return false
-	}
-	var wish struct {
-		Stream bool `json:"stream"`
-	}
-	return json.Unmarshal(body, &wish) == nil && wish.Stream
 }
 
 // ownPolicy is the call's copy of the policy, with what only this call knows. Breaker, pace and budget are shared.
@@ -113,14 +106,7 @@ func (c *call) estimate() holdfast.Tokens {
 	length := max(c.body.length, int64(len(c.body.data)), 0)
 	need := holdfast.Tokens{Input: int(length / bytesPerToken)}
 	if c.dialect == wire.DialectOpenAI {
-		var most struct {
-			Chat      int `json:"max_tokens"`
-			Reasoning int `json:"max_completion_tokens"`
-			Responses int `json:"max_output_tokens"`
-		}
-		if json.Unmarshal(c.body.data, &most) == nil {
-			need.Output = max(most.Chat, most.Reasoning, most.Responses)
-		}
+		need.Output = c.most
 	}
 	return need
 }

@@ -22,7 +22,9 @@ func patienceOf(h http.Header) time.Duration {
 
 // patience reads a duration as Go writes it, or a number of seconds.
 func patience(s string) time.Duration {
-	s = strings.TrimSpace(s)
+	if s = strings.TrimSpace(s); s == "" {
+		return 0
+	}
 	if d, err := time.ParseDuration(s); err == nil {
 		return max(d, 0)
 	}
@@ -30,6 +32,9 @@ func patience(s string) time.Duration {
 }
 
 func seconds(s string) time.Duration {
+	if s == "" { // as a rule, and errors cost something
+		return 0
+	}
 	n, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(n > 0) || n > math.MaxInt64/float64(time.Second)/2 {
 		return 0

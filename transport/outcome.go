@@ -147,12 +147,15 @@ func (c *call) saved(_ context.Context, cause error) (reply, bool) {
 
 // label adds our headers, unless an upstream that is a Holdfast has set its own.
 func (c *call) label(resp *http.Response, r *record) {
+	if resp.Header == nil {
+		resp.Header = http.Header{}
+	}
+	var room [5]string // one allocation for all of them
+	values := room[:0]
 	set := func(name, value string) {
-		if resp.Header == nil {
-			resp.Header = http.Header{}
-		}
-		if resp.Header.Get(name) == "" {
-			resp.Header.Set(name, value)
+		if len(resp.Header[name]) == 0 {
+			values = append(values, value)
+			resp.Header[name] = values[len(values)-1 : len(values) : len(values)]
 		}
 	}
 	if r.trace.Source != holdfast.NoSource {

@@ -216,15 +216,20 @@ func endsLiteral(c byte) bool {
 	return false
 }
 
+// A quote ends a string unless the backslashes in front of it are odd in number.
 func skipString(data []byte, i int) int {
-	for i++; ; i++ {
-		if i = plainRun(data, i); i >= len(data) {
+	from := i + 1
+	for i = from; ; i++ {
+		next := bytes.IndexByte(data[min(i, len(data)):], '"')
+		if next < 0 {
 			return len(data)
 		}
-		switch data[i] {
-		case '\\':
-			i++
-		case '"':
+		i += next
+		first := i
+		for first > from && data[first-1] == '\\' {
+			first--
+		}
+		if (i-first)%2 == 0 {
 			return i + 1
 		}
 	}

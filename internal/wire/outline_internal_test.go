@@ -23,3 +23,28 @@ func TestOutlineIsTheNode(t *testing.T) {
 		}
 	}
 }
+
+// A string ends at its first quote that no backslash hides, wherever it begins and however many there are.
+func TestStringsEndAtTheirQuote(t *testing.T) {
+	plainly := func(data []byte, i int) int { // one byte after the other
+		for i++; i < len(data); i++ {
+			switch data[i] {
+			case '\\':
+				i++
+			case '"':
+				return i + 1
+			}
+		}
+		return len(data)
+	}
+	for _, text := range append(jsonTexts, `"\`, `"\\`, `"\\\`, `"a\\"b"`, `"a\\\"b"c"`, `"\\\\\\""`, `"\"\"\"\\"x`, `"`, `""`, `"""`) {
+		for i := range text {
+			if text[i] != '"' {
+				continue
+			}
+			if got, want := skipString([]byte(text), i), min(plainly([]byte(text), i), len(text)); got != want {
+				t.Errorf("%q from %d: %d, want %d", text, i, got, want)
+			}
+		}
+	}
+}

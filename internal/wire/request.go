@@ -14,6 +14,9 @@ type Request struct {
 	Stream bool
 	// Packed tells that the body is compressed.
 	Packed bool
+	// MaxOutput is the most tokens that the answer may have, 0 where the body
+	// sets no bound.
+	MaxOutput int
 }
 
 // ReadRequest reads the body of a request. A compressed one is unpacked for the look, up to a limit. Of a member that
@@ -27,6 +30,9 @@ func ReadRequest(body []byte) Request {
 			r.Model = value.text()
 		case key.is("stream"):
 			r.Stream = len(value) > 0 && value[0] == 't'
+		case key.is("max_tokens"), key.is("max_completion_tokens"), key.is("max_output_tokens"):
+			most, _ := value.count()
+			r.MaxOutput = max(r.MaxOutput, most)
 		}
 		return true
 	})
