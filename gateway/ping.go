@@ -16,7 +16,8 @@ type pinger struct {
 
 	mu      sync.Mutex
 	timer   *time.Timer
-	between bool // the last thing sent was the end of an event
+	since   time.Time // of the silence
+	between bool      // the last thing sent was the end of an event
 	stopped bool
 }
 
@@ -41,29 +42,34 @@ func (p *pinger) pause() {
 	p.mu.Unlock()
 }
 
-// resume waits for the next silence.
+// resume waits for the next silence. The timer runs on: when it fires too early, it is set to what is left. Setting it anew at
+// every event would cost more than the event.
 func (p *pinger) resume(between bool) {
 	if p.every <= 0 {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.between = between
+	p.between, p.since = between, time.Now()
 	if p.timer == nil {
 		p.timer = time.AfterFunc(p.every, p.fire)
-		return
 	}
-	p.timer.Reset(p.every)
 }
 
 func (p *pinger) fire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stopped || !p.between {
+	if p.stopped {
 		return
 	}
-	if p.out.write(p.ping, true) == nil { // the relay finds out itself that the caller is gone
-		p.timer.Reset(p.every)
+	if left := p.every - time.Since(p.since); left > 0 {
+		p.timer.Reset(left)
+		return
+	}
+	p.timer.Reset(p.every)
+	if p.between {
+		p.since = time.Now()
+		_ = p.out.write(p.ping, true) // the relay finds out itself that the caller is gone
 	}
 }
 

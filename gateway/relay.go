@@ -116,29 +116,36 @@ func (c *call) copy(resp *http.Response) error {
 
 // relay hands a stream over event by event, with pings in its silences.
 func (c *call) relay(resp *http.Response) error {
-	buffer := buffers.Get().(*[bufferSize]byte)
-	defer buffers.Put(buffer)
 	out := c.writer()
-	pinger := c.startPings(out)
-	defer pinger.stop()
-	for {
-		n, err := resp.Body.Read(buffer[:])
-		if n > 0 {
-			c.capture(buffer[:n])
-			pinger.pause()
-			if err := out.write(buffer[:n], true); err != nil {
-				return err
-			}
-			pinger.resume(endsEvent(buffer[:n]))
-		}
-		switch {
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			pinger.stop()
-			return c.tell(out, err)
-		}
+	events := &eventWriter{c: c, out: out, pings: c.startPings(out)}
+	defer events.pings.stop()
+	_, err := io.Copy(events, resp.Body)
+	switch {
+	case events.err != nil:
+		return events.err
+	case err != nil:
+		events.pings.stop()
+		return c.tell(out, err)
 	}
+	return nil
+}
+
+// eventWriter writes pieces of a stream to the caller, each at once.
+type eventWriter struct {
+	c     *call
+	out   *writer
+	pings *pinger
+	err   error // of the writing
+}
+
+func (w *eventWriter) Write(p []byte) (int, error) {
+	w.c.capture(p)
+	w.pings.pause()
+	if w.err = w.out.write(p, true); w.err != nil {
+		return 0, w.err
+	}
+	w.pings.resume(endsEvent(p))
+	return len(p), nil
 }
 
 // endsEvent reports whether a blank line is the last that was sent. A long event comes in several pieces.

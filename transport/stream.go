@@ -29,6 +29,7 @@ type stream struct {
 	at       int
 	ready    int // what of the queue may be handed over: all, or with events up to the last blank line
 	scratch  []byte
+	filled   bool      // by the last read
 	unpack   *unpacker // nil for a stream that is not compressed
 	err      error     // how the reading ended, once it has
 	final    error     // the same as the reader is to see it
@@ -51,7 +52,8 @@ type stream struct {
 }
 
 const (
-	scratchSize = 16 << 10
+	scratchSize = 4 << 10  // at first: most streams are slow, and many are open at once
+	mostScratch = 32 << 10 // of one that fills it
 	queueSize   = 64 << 10 // a queue that has grown beyond it is not kept
 	lingerTime  = time.Second
 )
@@ -65,6 +67,15 @@ func (b *stream) cut() *CutError {
 
 // pull reads once from the upstream.
 func (b *stream) pull() (int, error) {
+	if b.filled && len(b.scratch) < mostScratch {
+		b.scratch = make([]byte, 2*len(b.scratch))
+	}
+	n, err := b.fetch()
+	b.filled = n == len(b.scratch)
+	return n, err
+}
+
+func (b *stream) fetch() (int, error) {
 	if b.unpack != nil {
 		return b.unpack.pull(b.scratch)
 	}
@@ -93,11 +104,42 @@ func (b *stream) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
+	if err := b.await(); err != nil {
+		return 0, err
+	}
+	n := copy(p, b.queue[b.at:b.ready])
+	b.handedOver(n)
+	return n, nil
+}
+
+// WriteTo is Read without a buffer in between: it writes what there is as it comes, until the stream ends.
+func (b *stream) WriteTo(w io.Writer) (written int64, err error) {
+	for {
+		if b.closed.Load() {
+			return written, http.ErrBodyReadAfterClose
+		}
+		if err := b.await(); err != nil {
+			if err == io.EOF {
+				err = nil
+			}
+			return written, err
+		}
+		n, err := w.Write(b.queue[b.at:b.ready])
+		written += int64(n)
+		b.handedOver(n)
+		if err != nil {
+			return written, err
+		}
+	}
+}
+
+// await returns when there is something to hand over, or the end.
+func (b *stream) await() error {
 	b.reading.Store(true)
 	defer b.reading.Store(false)
 	for b.at == b.ready {
 		if b.final != nil {
-			return 0, b.final
+			return b.final
 		}
 		b.reuse()
 		if b.err == nil {
@@ -107,10 +149,12 @@ func (b *stream) Read(p []byte) (int, error) {
 			b.final = b.ended()
 		}
 	}
-	n := copy(p, b.queue[b.at:b.ready])
+	return nil
+}
+
+func (b *stream) handedOver(n int) {
 	b.at += n
 	b.handed.Add(int64(n))
-	return n, nil
 }
 
 // reuse makes room. What there is of the next event goes to the front, once.
