@@ -87,6 +87,16 @@ func isAnswer(object string) bool {
 	return strings.HasPrefix(object, "chat.completion")
 }
 
+// errorInside is holdsError of an event. Its outline takes a place on the stack
+// that a stream, which waits for its next event, need not hold meanwhile.
+//
+//go:noinline
+func errorInside(event node) bool {
+	var all outline
+	all.read(event)
+	return holdsError(&all)
+}
+
 // holdsError reports whether a 200 or a stream's chunk is an error in disguise.
 func holdsError(answer *outline) bool {
 	choice := answer.get("choices").first()

@@ -85,6 +85,9 @@ func (s *Stream) Event(name string, data []byte) Progress {
 	if !valid(data) {
 		return s.unreadable(name, data)
 	}
+	if s.anthropic && s.started && !s.whole && (name == "" || name == "content_block_delta") && plainDelta(data) {
+		return ProgressContent
+	}
 	event := node(data)
 	kind := kindOf(name, event.get("type"))
 	if kind >= messageStart && kind <= messageStop {
@@ -99,9 +102,7 @@ func (s *Stream) Event(name string, data []byte) Progress {
 	case responseEnd:
 		return s.responseEnd(event.get("response"))
 	}
-	var all outline
-	all.read(event)
-	if isException(name) || holdsError(&all) {
+	if isException(name) || errorInside(event) {
 		return s.fail(name, data)
 	}
 	if choices := event.get("choices"); choices.isArray() {
@@ -111,6 +112,25 @@ func (s *Stream) Event(name string, data []byte) Progress {
 		return s.content()
 	}
 	return ProgressPreamble
+}
+
+// plainDelta knows the event of which a stream of the Messages API has the most,
+// written as that API writes it, with content in it. It says nothing of others.
+func plainDelta(data []byte) bool {
+	const head = `{"type":"content_block_delta","index":`
+	if len(data) < len(head) || string(data[:len(head)]) != head {
+		return false
+	}
+	i := len(head)
+	for i < len(data) && data[i] >= '0' && data[i] <= '9' {
+		i++
+	}
+	for _, text := range [...]string{`,"delta":{"type":"text_delta","text":"`, `,"delta":{"type":"input_json_delta","partial_json":"`, `,"delta":{"type":"thinking_delta","thinking":"`} {
+		if rest := data[i:]; len(rest) > len(text) && string(rest[:len(text)]) == text {
+			return rest[len(text)] != '"'
+		}
+	}
+	return false
 }
 
 // doneMark takes OpenAI's "[DONE]". Proxies append it to Anthropic streams

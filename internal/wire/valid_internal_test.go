@@ -71,3 +71,31 @@ func BenchmarkValid(b *testing.B) {
 		}
 	}
 }
+
+// What is known at a glance is what a look at the event says.
+func TestPlainDeltaIsContent(t *testing.T) {
+	for text, plain := range map[string]bool{
+		`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hello"}}`:                 true,
+		`{"type":"content_block_delta","index":12,"delta":{"type":"text_delta","text":"\n"}        }`:           true,
+		`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"a\":"}}`: true,
+		`{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}`:            true,
+		`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":""}}`:                      false,
+		`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":""}}`:        false,
+		`{"type":"content_block_delta", "index":0,"delta":{"type":"text_delta","text":"Hello"}}`:                false,
+		`{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"x"}}`:           false,
+		`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}`:               false,
+		`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":`:                          false,
+		`{"type":"content_block_delta","index":`:                                                                false,
+	} {
+		if plainDelta([]byte(text)) != plain {
+			t.Errorf("%s: not %v", text, plain)
+		}
+		var s Stream
+		s.Event("content_block_delta", []byte(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}`))
+		got := s.Event("", []byte(text))
+		var fresh Stream // has nothing to take for known
+		if want := fresh.Event("", []byte(text)); plain && (got != want || got != ProgressContent) {
+			t.Errorf("%s: %v, and at the beginning of a stream %v", text, got, want)
+		}
+	}
+}
