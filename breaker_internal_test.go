@@ -19,10 +19,15 @@ type breakerModel struct {
 	streak   int
 	until    int64
 	cooldown int64
-	probing  bool
+	probes   int   // admitted, and not proved to prove nothing
+	probing  int   // out
 	ramped   int64 // the ramp's end
 	inFlight int
 	most     int // on the ramp
+	closed   int64
+	since    int64 // when the outage began
+	slowly   bool  // it recovers
+	lenient  int64
 	changes  []change
 }
 
@@ -34,13 +39,14 @@ type modelOutcome struct {
 func (m *breakerModel) move(to State) {
 	m.changes = append(m.changes, change{m.state, to})
 	m.state, m.live, m.ramped, m.inFlight = to, map[int]bool{}, int64(always), 0
+	m.probes, m.probing, m.slowly = 0, 0, false
 }
 
 func (m *breakerModel) refusal() (wait int64, ok bool) {
 	switch {
 	case m.state == Open:
 		return max(m.until-m.now, 0), m.now >= m.until
-	case m.state == HalfOpen && m.probing:
+	case m.state == HalfOpen && m.probes >= m.s.Probes:
 		return 0, m.now >= m.until // how long a probe takes is not known
 	case m.state == Closed && m.now < m.ramped && m.inFlight >= m.most:
 		return m.ramped - m.now, false
@@ -56,8 +62,13 @@ func (m *breakerModel) allow(id int) bool {
 		m.move(HalfOpen)
 	}
 	if m.state == HalfOpen {
-		m.live = map[int]bool{id: false} // whoever had the lease before has lost it
-		m.probing, m.until = true, m.now+int64(m.s.Lease)
+		if m.probes >= m.s.Probes { // whoever had the lease before has lost it
+			m.live, m.probes, m.probing = map[int]bool{}, 0, 0
+		}
+		m.live[id] = false
+		m.probes++
+		m.probing++
+		m.until = m.now + int64(m.s.Lease)
 		return true
 	}
 	counted := m.now < m.ramped
@@ -76,18 +87,22 @@ func (m *breakerModel) settle(id int, took int64, r Result) {
 		r = Failure
 	}
 	if m.state == HalfOpen {
-		m.probing = false
+		m.probing--
+		delete(m.live, id)
 		switch r {
+		case Ignore:
+			m.probes--
 		case Success:
 			m.move(Closed)
-			m.outcomes, m.streak = nil, 0
+			m.outcomes, m.streak, m.closed = nil, 0, m.now
 			if m.s.Ramp > 0 {
 				m.ramped, m.most = m.now+int64(m.s.Ramp), 2
+				m.slowly, m.lenient = true, m.ramped+int64(m.s.Window)
 			}
 		case Failure:
-			m.cooldown = min(m.cooldown*2, max(int64(m.s.MaxCooldown), int64(m.s.Cooldown)))
-			m.move(Open)
-			m.until = m.now + m.cooldown
+			if m.probing == 0 && m.probes >= m.s.Probes {
+				m.open()
+			}
 		}
 		return
 	}
@@ -105,11 +120,70 @@ func (m *breakerModel) settle(id int, took int64, r Result) {
 		}
 		return
 	}
-	if m.streak++; m.tripped() {
-		m.cooldown = int64(m.s.Cooldown)
-		m.move(Open)
-		m.until = m.now + m.cooldown
+	m.streak++
+	if m.recovers() {
+		if m.relapsed() {
+			m.open()
+		}
+	} else if m.tripped() {
+		m.open()
 	}
+}
+
+func (m *breakerModel) open() {
+	if m.state == Closed && (m.closed == int64(always) || m.now-m.closed > 2*int64(m.s.Window+m.s.Ramp)) {
+		m.since = m.now
+	}
+	least := int64(m.s.Cooldown)
+	switch {
+	case m.slowly:
+		m.cooldown = least / 4
+	case m.state == HalfOpen && m.cooldown < least:
+		m.cooldown = min(m.cooldown*2, least)
+	default:
+		m.cooldown = min(max(least, (m.now-m.since)/10), max(int64(m.s.MaxCooldown), least))
+	}
+	m.move(Open)
+	m.until = m.now + m.cooldown
+}
+
+// ended counts outcomes by their age in steps of the window.
+func (m *breakerModel) ended(from, to int64) (calls, failures float64) {
+	step := max(int64(m.s.Window)/12, 1)
+	for _, o := range m.outcomes {
+		if age := floorDiv(m.now, step) - floorDiv(o.at, step); age >= from && age < to {
+			if calls++; o.failed {
+				failures++
+			}
+		}
+	}
+	return calls, failures
+}
+
+func (m *breakerModel) recovers() bool {
+	calls, failures := m.ended(0, 12)
+	newCalls, newFailures := m.ended(0, 6)
+	switch {
+	case !m.slowly || m.now < m.ramped:
+		return m.slowly
+	case calls >= float64(m.s.MinCalls) && failures/calls <= 0.25:
+		m.slowly = false
+	case m.now >= m.lenient:
+		older := 0.0
+		if calls > newCalls {
+			older = (failures - newFailures) / (calls - newCalls)
+		}
+		m.slowly = older-newFailures/max(newCalls, 1) >= 0.1
+		m.lenient = m.now + int64(m.s.Window/2)
+	}
+	return m.slowly
+}
+
+func (m *breakerModel) relapsed() bool {
+	calls, failures := m.ended(0, 12)
+	row := float64(m.streak)
+	usual := (max(failures-row, 0) + 1) / (max(calls-row, 0) + 2)
+	return m.streak >= 2*max(m.s.Failures, 1) && math.Pow(usual, row) < 1e-3
 }
 
 func floorDiv(n, by int64) int64 {
@@ -149,7 +223,7 @@ func someBreaker(chance *rand.Rand) BreakerSettings {
 		Failures: pick(chance, -1, 1, 2, 5), Ratio: pick(chance, -1, 0.3, 0.5, 1),
 		Window: pick(chance, 1, 12*time.Second, time.Minute, 61*time.Second+7), MinCalls: pick(chance, 1, 4, 10),
 		SlowCall: pick(chance, -1, 5*time.Second), Cooldown: pick(chance, time.Second, 20*time.Second),
-		MaxCooldown: pick(chance, -1, time.Second, time.Minute), Lease: pick(chance, time.Second, time.Minute),
+		MaxCooldown: pick(chance, -1, time.Second, time.Minute), Probes: pick(chance, 1, 1, 2, 5), Lease: pick(chance, time.Second, time.Minute),
 		Ramp: pick(chance, -1, time.Second, 30*time.Second),
 	}
 }
@@ -174,7 +248,7 @@ func replayBreaker(t *testing.T, seed uint64, seen map[change]int) {
 	s := someBreaker(chance)
 	// Also before the process began, and across that instant, as in a bubble or a simulation.
 	now := pick(chance, 0, instant(time.Hour), -instant(26*365*24*time.Hour), -instant(30*time.Second))
-	m := &breakerModel{s: s, now: int64(now), live: map[int]bool{}, ramped: int64(always)}
+	m := &breakerModel{s: s, now: int64(now), live: map[int]bool{}, ramped: int64(always), closed: int64(always)}
 	var told []change
 	s.OnChange = func(from, to State) { told = append(told, change{from, to}) }
 	b := NewBreaker(s)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -57,8 +58,8 @@ func (x *bench) is(want holdfast.State) {
 	}
 }
 
-// quick opens at the first failure and has no ramp.
-var quickBreaker = holdfast.BreakerSettings{Failures: 1, Cooldown: 20 * time.Second, MaxCooldown: 100 * time.Second, Lease: time.Minute, Ramp: -1}
+// quick opens at the first failure, makes one probe and has no ramp.
+var quickBreaker = holdfast.BreakerSettings{Failures: 1, Cooldown: 20 * time.Second, MaxCooldown: 100 * time.Second, Probes: 1, Lease: time.Minute, Ramp: -1}
 
 func TestBreakerTripRules(t *testing.T) {
 	const second = time.Second
@@ -111,24 +112,181 @@ func TestBreakerTripRules(t *testing.T) {
 	}
 }
 
-func TestBreakerCooldownGrowsAndStartsAnew(t *testing.T) {
+// An outage is left alone for a tenth of its time, and never for less than the cooldown.
+func TestBreakerCooldownFollowsTheOutage(t *testing.T) {
 	x := newBench(t, quickBreaker)
 	x.once(0, holdfast.Failure)
 	at := time.Duration(0)
-	for i, cooldown := range []time.Duration{20, 40, 80, 100, 100} {
-		cooldown *= time.Second
+	for n := range 60 {
+		cooldown := min(max(20*time.Second, at/10), 100*time.Second)
 		x.refuse(at, cooldown)
 		x.refuse(at+cooldown-1, 1)
 		at += cooldown
-		if i < 4 {
-			x.once(at, holdfast.Failure)
-			x.is(holdfast.Open)
+		x.once(at, holdfast.Failure)
+		x.is(holdfast.Open)
+		switch {
+		case n < 9 && at != time.Duration(n+1)*20*time.Second:
+			t.Fatalf("probe %d came after %v", n+1, at)
+		case n == 59 && (at < 40*time.Minute || x.b.Status(x.start.Add(at)).Cooldown != 100*time.Second):
+			t.Fatalf("the cooldown does not end at its maximum: %+v", x.b.Status(x.start.Add(at)))
 		}
 	}
+	at += 100 * time.Second
 	x.once(at, holdfast.Success)
 	x.is(holdfast.Closed)
+	at += 121 * time.Second // two windows: it is another outage
 	x.once(at, holdfast.Failure)
 	x.refuse(at, 20*time.Second)
+}
+
+// All probes must fail, in whatever order they come back, and one that succeeds is enough.
+func TestBreakerProbes(t *testing.T) {
+	s := quickBreaker
+	s.Probes = 3
+	half := func(t *testing.T) (x *bench, probes []holdfast.Ticket) {
+		x = newBench(t, s)
+		x.once(0, holdfast.Failure)
+		for range 3 {
+			probes = append(probes, x.allow(20*time.Second))
+		}
+		x.refuse(20*time.Second, 0)
+		return x, probes
+	}
+	t.Run("all fail", func(t *testing.T) {
+		x, probes := half(t)
+		for i := range probes {
+			x.is(holdfast.HalfOpen)
+			x.settle(21*time.Second, probes[2-i], holdfast.Failure)
+		}
+		x.is(holdfast.Open)
+		x.refuse(21*time.Second, 20*time.Second)
+	})
+	t.Run("one after the other", func(t *testing.T) {
+		x := newBench(t, s)
+		x.once(0, holdfast.Failure)
+		for range 3 {
+			x.once(20*time.Second, holdfast.Failure)
+		}
+		x.is(holdfast.Open)
+	})
+	t.Run("the last succeeds", func(t *testing.T) {
+		x, probes := half(t)
+		x.settle(20*time.Second, probes[0], holdfast.Failure)
+		x.settle(20*time.Second, probes[1], holdfast.Failure)
+		x.refuse(20*time.Second, 0)
+		x.settle(29*time.Second, probes[2], holdfast.Success)
+		x.is(holdfast.Closed)
+	})
+	t.Run("the first succeeds, and late failures say nothing", func(t *testing.T) {
+		x, probes := half(t)
+		x.settle(20*time.Second, probes[0], holdfast.Success)
+		x.settle(21*time.Second, probes[1], holdfast.Failure)
+		x.settle(21*time.Second, probes[2], holdfast.Failure)
+		x.is(holdfast.Closed)
+	})
+	t.Run("what proves nothing gives its place back", func(t *testing.T) {
+		x, probes := half(t)
+		x.settle(20*time.Second, probes[0], holdfast.Ignore)
+		x.settle(20*time.Second, probes[1], holdfast.Failure)
+		x.settle(20*time.Second, probes[2], holdfast.Failure)
+		x.is(holdfast.HalfOpen)
+		x.once(20*time.Second, holdfast.Failure)
+		x.is(holdfast.Open)
+	})
+	t.Run("a lease that ends makes room for as many again", func(t *testing.T) {
+		x, probes := half(t)
+		x.settle(21*time.Second, probes[0], holdfast.Failure)
+		for range 3 {
+			probes = append(probes, x.allow(80*time.Second))
+		}
+		x.refuse(80*time.Second, 0)
+		x.settle(81*time.Second, probes[1], holdfast.Success) // its place is taken
+		x.is(holdfast.HalfOpen)
+		for _, p := range probes[3:] {
+			x.settle(82*time.Second, p, holdfast.Failure)
+		}
+		x.is(holdfast.Open)
+	})
+}
+
+// recovering is a breaker that has just closed after an outage of a minute.
+func recovering(t *testing.T) *bench {
+	x := newBench(t, holdfast.BreakerSettings{})
+	for range 5 {
+		x.once(0, holdfast.Failure)
+	}
+	for at := 20 * time.Second; at < time.Minute; at += 20 * time.Second {
+		for range 5 {
+			x.once(at, holdfast.Failure)
+		}
+		x.is(holdfast.Open)
+	}
+	x.once(time.Minute, holdfast.Success)
+	x.is(holdfast.Closed)
+	return x
+}
+
+// play makes an attempt every half second. 'f' fails, all else succeeds.
+func (x *bench) play(at time.Duration, outcomes string) time.Duration {
+	x.t.Helper()
+	for _, o := range outcomes {
+		x.once(at, map[bool]holdfast.Result{true: holdfast.Failure, false: holdfast.Success}[o == 'f'])
+		at += time.Second / 2
+	}
+	return at
+}
+
+// An upstream that came back by and by was shut off again by the first of its failures, for longer and longer.
+func TestBreakerBearsWithASlowRecovery(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		outcomes string // from the moment of closing, one every half second
+		opens    bool
+	}{
+		{"four in five fail at first, then fewer", strings.Repeat("ffffs", 8) + strings.Repeat("ffs", 14) + strings.Repeat("fs", 20) + strings.Repeat("fss", 30), false},
+		{"nine in a row", "fffffffff" + "s", false},
+		{"ten in a row, when nothing else is known of it", "ffffffffff", true},
+		{"ten in a row of one that fails most of the time", strings.Repeat("ffffs", 8) + "ffffffffff", false},
+		{"it is gone again", strings.Repeat("ffffs", 8) + strings.Repeat("f", 50), true},
+		{"half fail, and it gets no better", strings.Repeat("fs", 80), true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			x := recovering(t)
+			at := time.Minute
+			for _, o := range row.outcomes {
+				if x.b.State() == holdfast.Open {
+					break
+				}
+				at = x.play(at, string(o))
+			}
+			if opened := x.b.State() == holdfast.Open; opened != row.opens {
+				t.Errorf("open is %v after %v, want %v", opened, at, row.opens)
+			}
+		})
+	}
+}
+
+// Whoever had answered is asked soon again: after a quarter of the cooldown, then twice as long each time.
+func TestBreakerAsksSoonAfterARelapse(t *testing.T) {
+	x := recovering(t)
+	at := x.play(time.Minute, "ffffffffff") - time.Second/2
+	for _, cooldown := range []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second, 20 * time.Second} {
+		x.is(holdfast.Open)
+		x.refuse(at, cooldown)
+		at += cooldown
+		for range 5 {
+			x.once(at, holdfast.Failure)
+		}
+	}
+}
+
+// Once three quarters succeed, the ordinary rules hold again.
+func TestBreakerRecoveryEnds(t *testing.T) {
+	x := recovering(t)
+	at := x.play(time.Minute, "ssssssssssssssssssssssffff")
+	x.is(holdfast.Closed)
+	x.play(at, "f")
+	x.is(holdfast.Open)
 }
 
 func TestBreakerCooldownAtTheEdgesOfArithmetic(t *testing.T) {
@@ -140,12 +298,12 @@ func TestBreakerCooldownAtTheEdgesOfArithmetic(t *testing.T) {
 		waits    []time.Duration // after each failed probe
 	}{
 		{"the maximum is below the cooldown", 20, 5, []time.Duration{20, 20, 20}},
-		{"the maximum is off the scale", 1 << 61, longest, []time.Duration{1 << 61, 1 << 62, longest}},
+		{"the maximum is off the scale", 1 << 61, longest, []time.Duration{1 << 61, 1 << 61, 1 << 61}},
 		{"a negative cooldown is none", -5, 100, []time.Duration{0, 0, 0}},
 		{"a negative maximum is no growth", 20, -100, []time.Duration{20, 20, 20}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			b := holdfast.NewBreaker(holdfast.BreakerSettings{Failures: 1, Cooldown: row.cooldown, MaxCooldown: row.most})
+			b := holdfast.NewBreaker(holdfast.BreakerSettings{Failures: 1, Probes: -1, Cooldown: row.cooldown, MaxCooldown: row.most})
 			now := time.Now().Round(0) // a time this far ahead has no monotonic reading, so the first must have none
 			for i, want := range row.waits {
 				if i > 0 {
@@ -162,7 +320,7 @@ func TestBreakerCooldownAtTheEdgesOfArithmetic(t *testing.T) {
 					t.Fatalf("cooldown %d is %v (over: %v), want %v", i, wait, ok, want)
 				}
 				if want == 0 { // the probe was admitted at once; give it back
-					b = holdfast.NewBreaker(holdfast.BreakerSettings{Failures: 1, Cooldown: row.cooldown, MaxCooldown: row.most})
+					b = holdfast.NewBreaker(holdfast.BreakerSettings{Failures: 1, Probes: -1, Cooldown: row.cooldown, MaxCooldown: row.most})
 				}
 			}
 		})

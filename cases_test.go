@@ -464,7 +464,7 @@ func TestB168_UnknownStopReasonIsAnAnswer(t *testing.T) {
 
 // A call admitted in an earlier half-open period finished later, and closed a newer one.
 func TestB121_LateProbeDecidesNothing(t *testing.T) {
-	b := holdfast.NewBreaker(holdfast.BreakerSettings{Failures: 1, Cooldown: time.Second, MaxCooldown: time.Second, Lease: time.Second})
+	b := holdfast.NewBreaker(holdfast.BreakerSettings{Failures: 1, Cooldown: time.Second, MaxCooldown: time.Second, Probes: -1, Lease: time.Second})
 	now := time.Now()
 	allow := func() holdfast.Ticket {
 		t.Helper()

@@ -133,7 +133,7 @@ var documented = map[string]string{
 	"Policy.Attempts": "4", "Policy.Deadline": "10m", "Policy.MaxServerWait": "60s",
 	"Backoff.Base": "500ms", "Backoff.Cap": "8s",
 	"BreakerSettings.Failures": "5", "BreakerSettings.Ratio": "0.5", "BreakerSettings.Window": "60s", "BreakerSettings.MinCalls": "10",
-	"BreakerSettings.Cooldown": "20s", "BreakerSettings.MaxCooldown": "5m", "BreakerSettings.Lease": "2m", "BreakerSettings.Ramp": "10s",
+	"BreakerSettings.Cooldown": "20s", "BreakerSettings.MaxCooldown": "5m", "BreakerSettings.Lease": "2m", "BreakerSettings.Probes": "5", "BreakerSettings.Ramp": "10s",
 	"Limits.Burst": "1m", "Limits.Queue": "1000",
 	"BudgetSettings.Capacity": "100", "BudgetSettings.Cost": "14", "BudgetSettings.ThrottleCost": "5", "BudgetSettings.Earn": "1",
 	"BudgetSettings.Refill": "10s",

@@ -24,7 +24,7 @@ func (b *Breaker) Status(now time.Time) BreakerStatus {
 	case Open:
 		s.Until, s.Cooldown = b.until.time(), b.cooldown
 	case HalfOpen:
-		if s.Cooldown = b.cooldown; b.probing {
+		if s.Cooldown = b.cooldown; b.probes >= b.settings.Probes {
 			s.Until = b.until.time()
 		}
 	default:

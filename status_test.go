@@ -11,7 +11,7 @@ import (
 func TestBreakerStatusFollowsTheCircuit(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
-	b := holdfast.NewBreaker(holdfast.BreakerSettings{Failures: 2, Cooldown: 20 * time.Second, Lease: time.Minute, Ramp: 10 * time.Second})
+	b := holdfast.NewBreaker(holdfast.BreakerSettings{Failures: 2, Cooldown: 20 * time.Second, Probes: -1, Lease: time.Minute, Ramp: 10 * time.Second})
 	attempt := func(after time.Duration, r holdfast.Result) {
 		t.Helper()
 		ticket, _, ok := b.Allow(start.Add(after))

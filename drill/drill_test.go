@@ -186,8 +186,8 @@ func TestOutageFigures(t *testing.T) {
 			t.Errorf("%s: load %s, want %s", name, got, load)
 		}
 	}
-	if got := row(t, r, 0, "holdfast"); got["attempts"] != "8" || got["failed after s, half"] != "0.0" {
-		t.Errorf("holdfast: %v; want five attempts to open and three probes in a minute, and failures at once", got)
+	if got := row(t, r, 0, "holdfast"); got["attempts"] != "17" || got["failed after s, half"] != "0.0" {
+		t.Errorf("holdfast: %v; want five attempts to open, five probes twice and the first of a third round in a minute, and failures at once", got)
 	}
 }
 

@@ -203,7 +203,7 @@ func (p *plan) build(roll func() float64) holdfast.Policy {
 		ServerWait:     holdfast.AtLeast,
 		MaxServerWait:  -1, // the deadline decides
 		Breaker: holdfast.NewBreaker(holdfast.BreakerSettings{
-			Failures: given(y.FailureThreshold, labFailures), Ratio: -1, Cooldown: reset, MaxCooldown: reset, Ramp: -1,
+			Failures: given(y.FailureThreshold, labFailures), Ratio: -1, Cooldown: reset, MaxCooldown: reset, Probes: -1, Ramp: -1,
 		}),
 		Dice: roll,
 	}
