@@ -72,10 +72,12 @@ type Breaker struct {
 	MinCalls int `yaml:"min_calls"`
 	// SlowCall counts a longer success as a failure. Zero or negative: off.
 	SlowCall time.Duration `yaml:"slow_call"`
-	// Cooldown is how long it stays open the first time. 0: the default, 20s.
+	// Cooldown is how long it stays open at least. 0: the default, 20s.
 	Cooldown time.Duration `yaml:"cooldown"`
-	// MaxCooldown bounds the growth of the cooldown. 0: the default, 5m.
+	// MaxCooldown bounds the growth of the cooldown, which is a tenth of the outage so far. 0: the default, 5m.
 	MaxCooldown time.Duration `yaml:"max_cooldown"`
+	// Probes that must all fail after a cooldown before it opens again. 0: the default, 5. Negative: 1.
+	Probes int `yaml:"probes"`
 	// Lease of one probe. 0: the default, 2m.
 	Lease time.Duration `yaml:"lease"`
 	// Ramp after closing. 0: the default, 10s. Negative: off.
@@ -102,7 +104,7 @@ type Pace struct {
 func (b Breaker) settings() holdfast.BreakerSettings {
 	return holdfast.BreakerSettings{
 		Failures: b.Failures, Ratio: b.Ratio, Window: b.Window, MinCalls: b.MinCalls, SlowCall: b.SlowCall,
-		Cooldown: b.Cooldown, MaxCooldown: b.MaxCooldown, Lease: b.Lease, Ramp: b.Ramp, Count: holdfast.Count(b.Count),
+		Cooldown: b.Cooldown, MaxCooldown: b.MaxCooldown, Probes: b.Probes, Lease: b.Lease, Ramp: b.Ramp, Count: holdfast.Count(b.Count),
 	}
 }
 

@@ -23,7 +23,7 @@ policy:
   {attempts: 5, deadline: 1m, attempt_timeout: 20s, max_server_wait: 10s,
    backoff: {base: 250ms, cap: 4s, throttle_base: 1s, jitter: none, server_wait: at-least},
    retry_budget: {capacity: 50, cost: 7, throttle_cost: 2, earn: 3, refill: 5s}}
-breaker: {failures: 3, ratio: 0.25, window: 30s, min_calls: 4, slow_call: 9s, cooldown: 10s, max_cooldown: 1m, lease: 1m, ramp: 2s, count: calls}
+breaker: {failures: 3, ratio: 0.25, window: 30s, min_calls: 4, slow_call: 9s, cooldown: 10s, max_cooldown: 1m, probes: 2, lease: 1m, ramp: 2s, count: calls}
 pace: {requests_per_minute: 60, input_tokens_per_minute: 1000, output_tokens_per_minute: 500, burst: 1s, queue: 7}
 `
 
@@ -39,7 +39,7 @@ func everyField() *config.File {
 		},
 		Breaker: config.Breaker{
 			Failures: 3, Ratio: 0.25, Window: 30 * time.Second, MinCalls: 4, SlowCall: 9 * time.Second, Cooldown: 10 * time.Second,
-			MaxCooldown: time.Minute, Lease: time.Minute, Ramp: 2 * time.Second, Count: config.Count(holdfast.CountCalls),
+			MaxCooldown: time.Minute, Probes: 2, Lease: time.Minute, Ramp: 2 * time.Second, Count: config.Count(holdfast.CountCalls),
 		},
 		Pace: config.Pace{RequestsPerMinute: 60, InputTokensPerMinute: 1000, OutputTokensPerMinute: 500, Burst: time.Second, Queue: 7},
 	}
@@ -244,7 +244,7 @@ func TestSchemaKnowsEveryKey(t *testing.T) {
 	if err := json.Unmarshal(config.Schema(), &schema); err != nil {
 		t.Fatal(err)
 	}
-	for section, keys := range map[string]int{"policy": 10, "breaker": 10, "pace": 6} {
+	for section, keys := range map[string]int{"policy": 10, "breaker": 11, "pace": 6} {
 		if got := len(schema.Properties[section].Properties); got != keys {
 			t.Errorf("%s has %d keys in the schema, want %d", section, got, keys)
 		}

@@ -32,7 +32,7 @@ func TestGatewayCarriesEveryKeyOfTheExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	breaker := holdfast.BreakerSettings{
-		Failures: 5, Ratio: 0.5, Window: time.Minute, MinCalls: 10, Cooldown: 20 * time.Second, MaxCooldown: 5 * time.Minute,
+		Failures: 5, Ratio: 0.5, Window: time.Minute, MinCalls: 10, Cooldown: 20 * time.Second, MaxCooldown: 5 * time.Minute, Probes: 5,
 		Lease: 2 * time.Minute, Ramp: 10 * time.Second, Count: holdfast.CountAttempts,
 	}
 	pace := holdfast.Limits{Burst: time.Minute, Queue: 1000}

@@ -73,7 +73,7 @@ func (h *health) breaker(k healthKey, s holdfast.BreakerSettings) *holdfast.Brea
 func sameBreaker(a, b holdfast.BreakerSettings) bool {
 	a.OnChange, b.OnChange = nil, nil
 	return a.Failures == b.Failures && a.Ratio == b.Ratio && a.Window == b.Window && a.MinCalls == b.MinCalls && a.SlowCall == b.SlowCall &&
-		a.Cooldown == b.Cooldown && a.MaxCooldown == b.MaxCooldown && a.Lease == b.Lease && a.Ramp == b.Ramp && a.Count == b.Count
+		a.Cooldown == b.Cooldown && a.MaxCooldown == b.MaxCooldown && a.Probes == b.Probes && a.Lease == b.Lease && a.Ramp == b.Ramp && a.Count == b.Count
 }
 
 func (h *health) limiter(k healthKey, s holdfast.Limits) *limiter {
