@@ -188,8 +188,10 @@ func (c *call) refusal(s *sent, resp *http.Response, body []byte, v holdfast.Ver
 	return a, nil
 }
 
+// asksElsewhere reports whether a refusal may go to another target. The rest of a pool is the same model.
 func (c *call) asksElsewhere() bool {
-	return c.policy.RefusalFallback && len(c.policy.Targets) > 1
+	all := c.policy.Targets
+	return c.policy.RefusalFallback && len(all) > 1 && len(all) > len(home(all))
 }
 
 // falseSuccess is a 200 that is none. An error in it gets the status that it names. What is an answer in all but content

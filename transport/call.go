@@ -90,8 +90,8 @@ func (c *call) ownPolicy() {
 	if d := patienceOf(c.req.Header); d > 0 && (p.Deadline < 0 || d < p.Deadline || p.Deadline == 0 && d < defaultDeadline) {
 		p.Deadline, c.hurried = d, true
 	}
-	if staysHome(c.req.Header) && len(p.Targets) > 1 {
-		p.Targets = p.Targets[:1:1]
+	if len(p.Targets) > 1 && staysHome(c.req.Header) {
+		p.Targets = home(p.Targets)
 	}
 }
 

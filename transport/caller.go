@@ -3,9 +3,12 @@ package transport
 import (
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"holdfast"
 )
 
 // What a caller says in his headers about how his call is to be carried.
@@ -45,4 +48,14 @@ func seconds(s string) time.Duration {
 // staysHome reports that the caller wants the first target's answer or none.
 func staysHome(h http.Header) bool {
 	return strings.EqualFold(strings.TrimSpace(h.Get("Holdfast-Fallback")), "off")
+}
+
+// home is the first target to be asked, with its pool.
+func home(targets []holdfast.Target) []holdfast.Target {
+	first := max(slices.IndexFunc(targets, func(t holdfast.Target) bool { return !t.OnRefusal }), 0)
+	end := first + 1
+	for pool := targets[first].Pool; pool != "" && end < len(targets) && targets[end].Pool == pool && !targets[end].OnRefusal; {
+		end++
+	}
+	return targets[first:end:end]
 }

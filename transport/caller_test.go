@@ -169,6 +169,37 @@ func TestB101_CallerKeepsHisCallOnTheFirstTarget(t *testing.T) {
 			}
 		})
 	}
+	bubble(t, "with its pool", func(t *testing.T) {
+		u := serve(t, respond(401, invalid), respond(529, overloaded))
+		policy := &holdfast.Policy{Attempts: 2, Dice: half, RefusalFallback: true, Targets: []holdfast.Target{
+			{Name: "r", OnRefusal: true}, {Name: "a1", Pool: "a", Credential: "1"}, {Name: "a2", Pool: "a", Credential: "2"}, {Name: "b"},
+		}}
+		req := request(t, t.Context(), "POST", u.URL+"/v1/messages", strings.NewReader(prompt))
+		req.Header.Set("Holdfast-Fallback", "off")
+		resp, err := u.through(transport.New(policy, nil)).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		trace, _ := transport.TraceOf(resp)
+		asked := ""
+		for _, a := range trace.Attempts() {
+			asked += a.Target + " "
+		}
+		if asked != "a1 a2 a2 " {
+			t.Errorf("asked %s", asked)
+		}
+	})
+	bubble(t, "a refusal of the only model of a pool is an answer", func(t *testing.T) {
+		u := serve(t, refusal)
+		policy := &holdfast.Policy{RefusalFallback: true, Targets: []holdfast.Target{{Name: "a1", Pool: "a", Credential: "1"}, {Name: "a2", Pool: "a", Credential: "2"}}}
+		resp := askStream(t, u.through(transport.New(policy, nil)), u.URL)
+		text(t, resp)
+		if e := transport.ErrorOf(resp); e != nil || resp.StatusCode != 200 || resp.Header.Get("X-Should-Retry") != "" {
+			t.Errorf("got %d, %v", resp.StatusCode, e)
+		}
+		u.expect(t, 1)
+	})
 	bubble(t, "which has no name without targets", func(t *testing.T) {
 		resp := ask(t, serve(t, good).through(transport.New(nil, nil)), "http://api.test:80")
 		if got, is := resp.Header["Holdfast-Target"]; is {
