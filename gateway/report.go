@@ -23,7 +23,10 @@ type CallReport struct {
 	Source  string  `json:"source"`
 	Target  string  `json:"target,omitempty"`
 	// Reason, Error and Hint say why there is no answer, and what to do about it. Empty for an answer.
-	Reason  string    `json:"reason,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// GaveUp is why no further attempt was made, in a word of [holdfast.ReasonWord]. Empty for an answer, and for an
+	// error that no attempt cures.
+	GaveUp  string    `json:"gave_up,omitempty"`
 	Error   string    `json:"error,omitempty"`
 	Hint    string    `json:"hint,omitempty"`
 	SavedAt time.Time `json:"saved_at,omitzero"`
@@ -86,7 +89,7 @@ func (r *Record) Report() CallReport {
 	t := &r.Trace
 	c := CallReport{
 		ID: r.ID, Start: r.Start.UTC(), Route: r.Route, Client: r.Client, Method: r.Method, Path: r.Path, Dialect: r.Dialect, Model: r.Model, Stream: r.Stream,
-		Status: r.Status, Outcome: r.Outcome, Source: r.Source.String(), Target: r.Target, Reason: r.Reason, Error: r.Error, SavedAt: r.SavedAt,
+		Status: r.Status, Outcome: r.Outcome, Source: r.Source.String(), Target: r.Target, Reason: r.Reason, GaveUp: holdfast.ReasonWord(t.Reason), Error: r.Error, SavedAt: r.SavedAt,
 		ElapsedSeconds: seconds(r.Elapsed), FirstContentSeconds: seconds(r.FirstContent), WaitedSeconds: seconds(t.Waited), PacedSeconds: seconds(t.Paced),
 		InputTokens: r.Input, OutputTokens: r.Output, CacheReadTokens: r.CacheRead, CacheWriteTokens: r.CacheWrite,
 		StopReason: r.StopReason, Bytes: r.Bytes, StackedRetries: r.Stacked,

@@ -57,7 +57,7 @@ func failureAdvice(c *gateway.CallReport) (lines []string) {
 	case last.Verdict == "unsafe":
 		return []string{"nothing that repeats by itself: look at the upstream whether it was done, then send it again"}
 	}
-	switch c.Reason {
+	switch c.GaveUp {
 	case "server-wait":
 		add("policy.max_server_wait of at least %s would have waited as the upstream asked", span(math.Ceil(longestWait(c))))
 	case "deadline":

@@ -148,22 +148,28 @@ func ended(c *gateway.CallReport) string {
 	default:
 		text = fmt.Sprintf("failed with status %d after %s", c.Status, spent)
 	}
-	if c.Outcome != gateway.Left {
-		text += wordIf(": ", reasonText(c.Reason))
+	why := strings.TrimPrefix(c.Error, "holdfast: ")
+	for _, word := range []string{c.GaveUp, c.Reason} {
+		if why == "" && c.Outcome != gateway.Left {
+			why = reasonText(word)
+		}
 	}
-	return text + wordIf("; ", c.Error)
+	return text + wordIf(": ", why)
 }
 
 // reasons say in words what the words of holdfast-reason mean.
 var reasons = map[string]string{
-	"attempts":    "all attempts were used",
-	"deadline":    "the deadline leaves no time",
-	"budget":      "the retry budget is empty",
-	"open":        "the circuit is open",
-	"pace":        "the pace gives no permission in time",
-	"server-wait": "the upstream asks for too long a wait",
-	"spent":       "a limit on money is reached",
-	"no-retry":    "the upstream says not to repeat",
+	"upstream-error": "the upstream's own error, as it came",
+	"cut":            "the upstream broke off",
+	"error-event":    "the upstream said itself that it breaks off",
+	"attempts":       "all attempts were used",
+	"deadline":       "the deadline leaves no time",
+	"budget":         "the retry budget is empty",
+	"open":           "the circuit is open",
+	"pace":           "the pace gives no permission in time",
+	"server-wait":    "the upstream asks for too long a wait",
+	"spent":          "a limit on money is reached",
+	"no-retry":       "the upstream says not to repeat",
 }
 
 func reasonText(word string) string {
@@ -247,12 +253,12 @@ func then(a *gateway.AttemptReport, c *gateway.CallReport) string {
 		return "then the caller left"
 	case "stopped", "gave up":
 		if c.Source == "saved" {
-			return "so the saved answer stands in" + wordIf(": ", reasonText(c.Reason))
+			return "so the saved answer stands in" + wordIf(": ", reasonText(c.GaveUp))
 		}
-		if c.Reason == "" {
-			return "so it was handed to the caller as it came"
+		if c.GaveUp == "" {
+			return "no further attempt cures that, so it was handed to the caller as it came"
 		}
-		return "so the call gave up: " + reasonText(c.Reason)
+		return "so the call gave up: " + reasonText(c.GaveUp)
 	}
 	return "then: " + a.Next
 }

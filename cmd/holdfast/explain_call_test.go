@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"holdfast"
 	"holdfast/gateway"
+	"holdfast/standin"
 )
 
 // course is the record of a call to the targets first and second whose attempts end with these verdicts after 100 ms, under
@@ -39,7 +41,7 @@ func courseOf(t *testing.T, policy holdfast.Policy, verdicts ...holdfast.Verdict
 	trace := call.Trace()
 	return gateway.Record{
 		ID: "3f9c1b2a44d0e871", Start: start, Method: "POST", Path: "/v1/messages", Model: "claude-opus-5", Route: "opus", Client: "alice",
-		Trace: trace, Elapsed: now.Sub(start), Source: trace.Source, Target: trace.Target(), Reason: holdfast.ReasonWord(trace.Reason),
+		Trace: trace, Elapsed: now.Sub(start), Source: trace.Source, Target: trace.Target(),
 	}
 }
 
@@ -54,7 +56,7 @@ func TestExplainedCalls(t *testing.T) {
 	answered := courseOf(t, holdfast.Policy{Targets: pair, Attempts: 2}, throttled, holdfast.Verdict{Kind: holdfast.Broken, Silent: true, Rule: "attempt-timeout"}, holdfast.Verdict{})
 	answered.Outcome, answered.Status, answered.Stream = gateway.Answered, 200, true
 	failed := courseOf(t, holdfast.Policy{Attempts: 2}, down, down)
-	failed.Outcome, failed.Status = gateway.Failed, 529
+	failed.Outcome, failed.Status, failed.Reason, failed.Error = gateway.Failed, 529, "upstream-error", "holdfast: all attempts used after 2 attempts in 450ms: 529 overloaded_error"
 	left := courseOf(t, holdfast.Policy{}, down)
 	left.Outcome, left.Status, left.Stacked = gateway.Left, 499, 1
 	for file, r := range map[string]gateway.Record{"answered": answered, "failed": failed, "left": left} {
@@ -157,6 +159,40 @@ func fakeAdmin(t *testing.T, calls ...gateway.CallReport) (url string, asked *[]
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
 	return s.URL, asked
+}
+
+// What the gateway tells and what the command reads are held against each other on real sockets.
+func TestExplainAfterACallThroughTheGateway(t *testing.T) {
+	_, api := standin.Serve(t, standin.Failing(1, 429, "0.01"))
+	g, err := gateway.New(gateway.Settings{Targets: []gateway.Target{{Name: "api", URL: api, Dialect: "anthropic"}}, Policy: holdfast.Policy{ServerWait: holdfast.Exact}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	front, admin := httptest.NewServer(g), httptest.NewServer(g.Admin(nil))
+	defer front.Close()
+	defer admin.Close()
+	const body = `{"model":"claude-sonnet-5-5","max_tokens":10,"messages":[{"role":"user","content":"one question"}]}`
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, front.URL+"/v1/messages", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = http.Header{"X-Api-Key": {"any"}, "Anthropic-Version": {"2023-06-01"}, "Content-Type": {"application/json"}}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, res.Body)
+	_ = res.Body.Close()
+	front.Close() // which waits for the call, and so for its record
+	out, words, code := runLine(t, "explain", res.Header.Get("Holdfast-Trace"), "--admin", admin.URL)
+	for _, want := range []string{
+		"call " + res.Header.Get("Holdfast-Trace") + ": POST /v1/messages for claude-sonnet-5-5\n", "\nanswered after ", ", live by api\n",
+		"\nattempt 1 at ", "  429 rate_limit_error after ", "it asked to wait 10ms; so the call waited 10ms and asked again\n", "\nattempt 2 at ", "  so its answer is the call's\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("exit code %d, %q is not in\n%s%s", code, want, out, words)
+		}
+	}
 }
 
 func TestExplainAsksTheGateway(t *testing.T) {
