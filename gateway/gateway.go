@@ -104,6 +104,9 @@ func (c *call) ended() {
 		c.failed(fault)
 	}
 	c.record.Elapsed = time.Since(c.record.Start)
+	if !c.broken && c.record.Bytes > 0 {
+		_ = http.NewResponseController(c.w).Flush() // a slow log must not hold the answer back
+	}
 	kept := c.g.records.add(c.record)
 	logCall(c.s.settings.Log, kept)
 	if c.s.settings.Observer != nil {

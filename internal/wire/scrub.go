@@ -34,6 +34,7 @@ var secrets = []struct {
 	{[]string{"="}, regexp.MustCompile(`(?i)\b(x-api-key|api[-_ ]?key|access[-_ ]?token|auth[-_ ]?token|token|secret|password|key)(["']?\s*=\s*["']?)[^\s"',;&)\]}]+`), "$1$2" + redacted},
 	{[]string{"api-key", "authorization", "cookie"}, regexp.MustCompile(`(?i)\b(x-api-key|api-key|authorization|cookie)(["']?\s*:\s*["']?)[^\s"',;)\]}]{6,}`), "$1$2" + redacted},
 	{[]string{"key", "token", "secret", "password"}, regexp.MustCompile(`(?i)\b(api[_ ]?key|access[-_ ]?token|auth[-_ ]?token|secret|password)(["']?\s*:\s*["']?)([^\s"',;)\]}]*[0-9][^\s"',;)\]}]*)`), "$1$2" + redacted},
+	{[]string{"key", "token"}, regexp.MustCompile(`(?i)\b(api[-_ ]?key|access[-_ ]?token|token)((?:\s+[a-z]+){1,2}\s*:\s*["']?)[A-Za-z0-9+/=_*-]{12,}`), "$1$2" + redacted}, // of no known form, as a provider repeats it
 }
 
 // keyPrefixes begin the keys of providers and of the gateways in front of them.

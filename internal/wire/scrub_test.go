@@ -21,6 +21,8 @@ func TestScrub(t *testing.T) {
 		{"direction marks", "a\u202eb\u200bc", "a b c"},
 		{"anthropic key", "invalid x-api-key sk-ant-api03-" + canary + "-AA", "invalid x-api-key [redacted]"},
 		{"openai key, masked", "Incorrect API key provided: sk-abc***xyz. See", "Incorrect API key provided: [redacted]. See"},
+		{"key of no known form", "Incorrect API key provided: " + canary + ". See", "Incorrect API key provided: [redacted]. See"},
+		{"number of a key", "API key usage limit: 100 a day", "API key usage limit: 100 a day"},
 		{"short key", "key sk-CANARY-1 refused", "key [redacted] refused"},
 		{"virtual key", "unknown vk-" + canary, "unknown [redacted]"},
 		{"client key of the gateway", "unknown hf-" + canary, "unknown [redacted]"},
