@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"holdfast"
 	"holdfast/config"
 	"holdfast/standin"
 )
@@ -71,6 +72,10 @@ func played(t *testing.T, line string) (out string, code int) {
 		if args[0] == "serve" {
 			args = append(args, "--admin", "127.0.0.1:0")
 		}
+	case strings.HasPrefix(line, "holdfast explain last"): // of a gateway, one of whose calls failed
+		r := courseOf(t, holdfast.Policy{}, down)
+		admin, _ := fakeAdmin(t, r.Report())
+		args = append(args, "--admin", admin)
 	case strings.HasPrefix(line, "holdfast standin report"): // of a stand-in that other lines have not been at
 		_, url := standin.Serve(t, standin.Plan{})
 		t.Setenv("ANTHROPIC_BASE_URL", url)
