@@ -33,7 +33,7 @@ func TestReport(t *testing.T) {
 		{"wrapped", nil, fmt.Errorf("w: %w", badUsage("do y", "x")), true, 2, "error: w: x\nhint: do y\n"},
 		{
 			"an error of a call", nil, &holdfast.Error{Reason: holdfast.ErrSpent}, true, 1,
-			"error: holdfast: a spend limit is reached\nhint: " + (&holdfast.Error{Reason: holdfast.ErrSpent}).Hint() + "\n",
+			"error: holdfast: a spend limit is reached, nothing was sent\nhint: " + (&holdfast.Error{Reason: holdfast.ErrSpent}).Hint() + "\n",
 		},
 		{"interrupted", gone, context.Canceled, true, 130, "error: interrupted\n"},
 		{"interrupted and yet done", gone, nil, true, 0, ""},
