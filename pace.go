@@ -21,6 +21,10 @@ type Limits struct {
 	// Burst is how much time's worth of each limit may be saved up. Providers may enforce 60 requests per minute
 	// as one per second, so a shorter Burst avoids their 429s at the price of waiting. Default: 1m.
 	Burst time.Duration
+	// FollowHeaders learns from the rate-limit headers of the replies that [Pace.Follow] is shown: limits that are not
+	// configured, tighter ones than configured, and how much is left when others use the same credential. Without
+	// such headers it changes nothing. False: only what is configured holds.
+	FollowHeaders bool
 	// Queue is how many calls may wait for permission. Default: 1000. Negative: none, a call that would wait is
 	// refused.
 	Queue int
@@ -56,6 +60,10 @@ type Pace struct {
 	resumes instant // when there is money again, as far as the upstream says
 	rested  instant // other credentials are to be preferred until then
 	limits  Limits
+	own     [len(amounts{})]int64 // intervals that are configured
+	burst   int64
+	before  amounts // what went while a limit that is followed was not known
+	follows bool
 }
 
 // NewPace returns a pace with full buckets.
@@ -75,14 +83,13 @@ func (p *Pace) prepare() {
 	p.held, p.spent, p.resumes, p.rested = always, always, always, always
 	p.size = max(orDefault(p.limits.Queue, defaultQueue), 0)
 	burst := min(orDefault(p.limits.Burst, defaultBurst), time.Duration(maxCost))
+	p.burst, p.follows = int64(burst), p.limits.FollowHeaders
 	perMinute := [...]int{p.limits.RequestsPerMinute, p.limits.InputTokensPerMinute, p.limits.OutputTokensPerMinute}
 	for i, n := range perMinute {
-		if n <= 0 {
-			continue
+		if n > 0 {
+			p.own[i] = perToken(int64(n))
+			p.buckets[i] = newBucket(p.own[i], p.burst)
 		}
-		// Rounded up, so that the sum of many takes never passes the limit.
-		interval := (int64(time.Minute)-1)/int64(n) + 1
-		p.buckets[i] = bucket{interval: interval, most: maxCost / interval, capacity: max(int64(burst), interval), full: always}
 	}
 }
 
@@ -120,6 +127,9 @@ func (p *Pace) takeNow(now instant, want amounts) bool {
 		if p.buckets[i].interval != 0 && want[i] != 0 {
 			p.buckets[i].full = after[i]
 		}
+	}
+	if p.follows {
+		p.noted(want, 1)
 	}
 	return true
 }
@@ -169,6 +179,7 @@ func (p *Pace) refund(now instant, want amounts) {
 	for i := range p.buckets {
 		p.buckets[i].correct(now, -want[i])
 	}
+	p.noted(want, -1)
 }
 
 // Settle replaces the estimate that was taken for a call by what it really used, in both directions.
@@ -185,6 +196,8 @@ func (p *Pace) settle(now instant, estimate, used amounts) {
 	for i := range p.buckets {
 		p.buckets[i].correct(now, used[i]-estimate[i])
 	}
+	p.noted(used, 1)
+	p.noted(estimate, -1)
 	woken := p.advance(now, nil)
 	p.mu.Unlock()
 	notify(&woken)
@@ -222,6 +235,8 @@ func (p *Pace) stop(now, until instant) (woken []*waiter) {
 	for i := range p.buckets {
 		if b := &p.buckets[i]; b.interval > 0 {
 			b.full = max(b.full, now.add(time.Duration(b.capacity)))
+		} else {
+			p.before[i] = maxCost // whatever the limit is, it is used up
 		}
 	}
 	return p.stopped(p.held)

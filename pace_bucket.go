@@ -27,6 +27,13 @@ type bucket struct {
 	full     instant // when the bucket is full; in the past: it is
 }
 
+// perToken is the interval of a limit per minute, rounded up so that the sum of many takes never passes the limit.
+func perToken(perMinute int64) int64 { return (int64(time.Minute)-1)/perMinute + 1 }
+
+func newBucket(interval, burst int64) bucket {
+	return bucket{interval: interval, most: maxCost / interval, capacity: max(burst, interval), full: always}
+}
+
 // maxCost is 73 years, far beyond any real limit, where adding to an instant cannot wrap.
 const maxCost = int64(1) << 61
 

@@ -176,6 +176,7 @@ func (p *Pace) advance(now instant, asking *waiter) (woken []*waiter) {
 		p.exit(w)
 		p.passed = queue.passed
 		p.buckets.take(now, w.want)
+		p.noted(w.want, 1)
 		p.release.went(now)
 		w.granted = true
 		if w != asking {

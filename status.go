@@ -45,8 +45,9 @@ type PaceStatus struct {
 	Rejected time.Duration
 	// Queued is the number of calls that wait for permission.
 	Queued int
-	// Requests, Input and Output are the levels of the limits.
-	Requests, Input, Output Level
+	// Requests, Input, Output and Tokens are the levels of the limits. Tokens are input and output together, a limit
+	// that is learnt only.
+	Requests, Input, Output, Tokens Level
 }
 
 // Level is how much a limit has to give.
@@ -66,6 +67,7 @@ func (p *Pace) Status(now time.Time) PaceStatus {
 	return PaceStatus{
 		Held: max(p.held.sub(at), 0), Spent: p.poor(at), Rejected: max(p.rested.sub(at), 0), Queued: p.queued,
 		Requests: p.buckets[requests].level(at), Input: p.buckets[inputTokens].level(at), Output: p.buckets[outputTokens].level(at),
+		Tokens: p.buckets[allTokens].level(at),
 	}
 }
 

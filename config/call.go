@@ -112,6 +112,7 @@ func (p Pace) limits() holdfast.Limits {
 	return holdfast.Limits{
 		RequestsPerMinute: p.RequestsPerMinute, InputTokensPerMinute: p.InputTokensPerMinute,
 		OutputTokensPerMinute: p.OutputTokensPerMinute, Burst: p.Burst, Queue: p.Queue,
+		FollowHeaders: p.FollowHeaders == nil || *p.FollowHeaders,
 	}
 }
 

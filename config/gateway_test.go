@@ -35,7 +35,7 @@ func TestGatewayCarriesEveryKeyOfTheExample(t *testing.T) {
 		Failures: 5, Ratio: 0.5, Window: time.Minute, MinCalls: 10, Cooldown: 20 * time.Second, MaxCooldown: 5 * time.Minute, Probes: 5,
 		Lease: 2 * time.Minute, Ramp: 10 * time.Second, Count: holdfast.CountAttempts,
 	}
-	pace := holdfast.Limits{Burst: time.Minute, Queue: 1000}
+	pace := holdfast.Limits{Burst: time.Minute, FollowHeaders: true, Queue: 1000}
 	ownBreaker, ownPace := breaker, pace
 	ownBreaker.Failures, ownPace.RequestsPerMinute = 3, 1000
 	want := gateway.Settings{
@@ -88,7 +88,7 @@ func TestGatewayTakesTheExample(t *testing.T) {
 }
 
 // An empty file leaves everything to the gateway's own defaults.
-func TestGatewayOfAnEmptyFileIsZero(t *testing.T) {
+func TestGatewayOfAnEmptyFileLearnsAndIsZeroElse(t *testing.T) {
 	t.Parallel()
 	f, err := config.Parse(nil)
 	if err != nil {
@@ -98,7 +98,7 @@ func TestGatewayOfAnEmptyFileIsZero(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(gateway.Settings{}, got); d != "" {
+	if d := cmp.Diff(gateway.Settings{Pace: holdfast.Limits{FollowHeaders: true}}, got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
 	if f.ListenAddress() != "127.0.0.1:4100" || f.AdminAddress() != "127.0.0.1:4101" || f.Grace() != 30*time.Second || f.KeepsAnswers() {
