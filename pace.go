@@ -48,6 +48,7 @@ const (
 type Pace struct {
 	mu      sync.Mutex
 	buckets buckets
+	known   int     // limits, the last one that is known included: those behind it are none
 	queued  int     // in both lanes
 	held    instant // nobody goes before; always when not held
 	ready   bool
@@ -89,6 +90,7 @@ func (p *Pace) prepare() {
 		if n > 0 {
 			p.own[i] = perToken(int64(n))
 			p.buckets[i] = newBucket(p.own[i], p.burst)
+			p.known = i + 1
 		}
 	}
 }
@@ -112,8 +114,9 @@ func (p *Pace) takeNow(now instant, want amounts) bool {
 		return false
 	}
 	var after [len(want)]instant
-	for i := range p.buckets {
-		b := &p.buckets[i]
+	limited := p.buckets[:p.known]
+	for i := range limited {
+		b := &limited[i]
 		if b.interval == 0 || want[i] == 0 {
 			continue // who takes nothing is not held up by others' debt
 		}
@@ -123,9 +126,9 @@ func (p *Pace) takeNow(now instant, want amounts) bool {
 			return false
 		}
 	}
-	for i := range p.buckets {
-		if p.buckets[i].interval != 0 && want[i] != 0 {
-			p.buckets[i].full = after[i]
+	for i := range limited {
+		if limited[i].interval != 0 && want[i] != 0 {
+			limited[i].full = after[i]
 		}
 	}
 	if p.follows {

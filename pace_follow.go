@@ -51,6 +51,7 @@ func (p *Pace) learn(now instant, limit int, told wire.RateLimit) {
 	case b.interval == 0:
 		*b = newBucket(interval, p.burst)
 		b.full = now.add(time.Duration(min(b.cost(p.before[limit]), b.capacity)))
+		p.known = max(p.known, limit+1)
 		p.release = release{}
 	case b.interval != interval: // what is missing stays missing
 		missing := int64(max(b.full.sub(now), 0)) / b.interval
