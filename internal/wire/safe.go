@@ -86,7 +86,7 @@ func safeBody(body []byte) bool {
 	if len(text) == 0 {
 		return true
 	}
-	if !valid(text) || text[0] != '{' {
+	if !node(text).closed() {
 		return false
 	}
 	safe := true

@@ -99,3 +99,29 @@ func TestPlainDeltaIsContent(t *testing.T) {
 		}
 	}
 }
+
+// A valid object is closed, and one that is torn anywhere is not.
+func TestValidObjectsAreClosed(t *testing.T) {
+	for _, text := range append(jsonTexts, `{"model":"m","messages":[{"role":"user","content":"a \"b\" {c"}],"stream":true, "temperature":1e0 , "x":{}, "y":"\\"}`) {
+		object := node(strings.TrimSpace(text))
+		if !valid(object) || !object.isObject() {
+			continue
+		}
+		if !object.closed() {
+			t.Errorf("%s is valid and not closed", text)
+		}
+		for i := range object {
+			if node(object[:i]).closed() {
+				t.Errorf("%s is torn and closed", object[:i])
+			}
+		}
+		if node(text+"x").closed() || node(text+"{}").closed() {
+			t.Errorf("%s is closed with something behind it", text)
+		}
+	}
+	for _, text := range []string{`{"a":tru}`, `{"a":"b}`, `{"a":[1}`, `{"a":{"b":1]}`, `{"a"1}`, `{"a":1;"b":2}`, `{,}`, `{"a":1,}`, `[]`, `"{}"`, ``} {
+		if node(text).closed() {
+			t.Errorf("%s is closed", text)
+		}
+	}
+}
