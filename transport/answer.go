@@ -242,16 +242,31 @@ func cut(phase Phase, n int64, err error) *CutError {
 
 // readAll reads up to most bytes and reports whether there is more.
 func (c *call) readAll(resp *http.Response, most int) (body []byte, more bool, err error) {
-	var buffer bytes.Buffer
-	if n := resp.ContentLength; n > 0 && n <= int64(most) {
-		buffer.Grow(int(n) + bytes.MinRead)
+	if n := resp.ContentLength; n > 0 && n <= int64(most) && c.req.Method != http.MethodHead {
+		body, err = readExactly(resp.Body, int(n))
+		return body, false, err
 	}
+	var buffer bytes.Buffer
 	_, err = buffer.ReadFrom(io.LimitReader(resp.Body, int64(most)+1))
 	body = buffer.Bytes()
-	if err == nil && len(body) <= most && resp.ContentLength > int64(len(body)) && c.req.Method != http.MethodHead {
-		err = io.ErrUnexpectedEOF // a base other than net/http may not notice
-	}
 	return body, len(body) > most, err
+}
+
+// readExactly reads a body whose length is known. A base other than net/http may not notice that it is shorter.
+func readExactly(src io.Reader, n int) ([]byte, error) {
+	body := make([]byte, n, n+1)
+	got, err := io.ReadFull(src, body)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return body[:got], err
+	}
+	_, err = src.Read(body[n : n+1]) // the end is to be seen: then the connection is free again
+	if err == io.EOF {
+		err = nil
+	}
+	return body, err
 }
 
 // keptBody is a body in memory. It ends with the error that ended the original.

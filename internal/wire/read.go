@@ -52,8 +52,10 @@ func readAnswer(status int, h http.Header, content content, now time.Time) Reply
 		p.fromHeaders(h)
 		return p.reply(Reply{Status: http.StatusBadGateway, InBand: true, Fault: fault, Rule: name}, h, nil, now)
 	default:
-		p := problem{requestID: parse(content.text).get("request_id").text()}
-		p.fromHeaders(h)
+		p := problem{}
+		if p.fromHeaders(h); p.requestID == "" {
+			p.requestID = parse(content.text).get("request_id").text()
+		}
 		return Reply{Status: status, Fault: fault, Rule: name, RequestID: Scrub(p.requestID, nameLimit), Retry: advice(h)}
 	}
 }
