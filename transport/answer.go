@@ -107,7 +107,11 @@ func (c *call) receive(s *sent, resp *http.Response) (answer reply, f *failure) 
 }
 
 func isEventStream(h http.Header) bool {
-	kind, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	kind := h.Get("Content-Type")
+	if kind == "application/json" {
+		return false
+	}
+	kind, _, _ = mime.ParseMediaType(kind)
 	return kind == "text/event-stream"
 }
 
@@ -169,10 +173,7 @@ func (c *call) check(s *sent, resp *http.Response) (reply, *failure) {
 // endingOf is what a complete answer says of itself.
 func (c *call) endingOf(body []byte) ending {
 	e := ending{bytes: int64(len(body))}
-	e.used, _ = wire.Usage(body)
-	if c.t.Ended != nil {
-		e.reason = wire.StopReason(body)
-	}
+	e.used, e.reason = wire.Summary(body)
 	return e
 }
 

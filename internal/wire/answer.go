@@ -99,6 +99,9 @@ func errorInside(event node) bool {
 
 // holdsError reports whether a 200 or a stream's chunk is an error in disguise.
 func holdsError(answer *outline) bool {
+	if answer.get("type").is("message") && answer.get("content").isArray() && answer.get("error").isNull() {
+		return false // as a rule
+	}
 	choice := answer.get("choices").first()
 	if answer.get("error").filled() || choice.get("error").filled() || choice.get("finish_reason").is("error") {
 		return true

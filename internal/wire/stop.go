@@ -1,15 +1,23 @@
 package wire
 
-// StopReason returns why the model stopped, in the dialect's own word, from a
-// complete JSON answer; "" when it does not say so. It is what
-// Stream.StopReason is for a stream, and the first choice's of several.
-func StopReason(body []byte) string {
-	answer := parse(plain(body).text)
-	if choice := answer.get("choices").first(); len(choice) > 0 {
+// Summary returns the token counts of a complete JSON answer of either dialect and why
+// the model stopped, in the dialect's own word. Either is zero when the answer does
+// not say.
+func Summary(body []byte) (Tokens, string) {
+	var answer outline
+	answer.read(parse(plain(body).text))
+	var tokens Tokens
+	tokens.replace(answer.get("usage"))
+	return tokens, answer.stopReason()
+}
+
+// stopReason is that of the first choice, where there are several.
+func (o *outline) stopReason() string {
+	if choice := o.get("choices").first(); len(choice) > 0 {
 		return choice.get("finish_reason").text()
 	}
-	if answer.get("object").is("response") {
-		return firstText(answer.get("incomplete_details", "reason").text(), answer.get("status").text())
+	if o.get("object").is("response") {
+		return firstText(o.get("incomplete_details").get("reason").text(), o.get("status").text())
 	}
-	return answer.get("stop_reason").text()
+	return o.get("stop_reason").text()
 }

@@ -18,7 +18,7 @@ func TestStopReasonOfAnAnswer(t *testing.T) {
 		``:                                                                                                "",
 		`{"stop_reason":`:                                                                                 "",
 	} {
-		if got := wire.StopReason([]byte(body)); got != want {
+		if _, got := wire.Summary([]byte(body)); got != want {
 			t.Errorf("%s: got %q, want %q", body, got, want)
 		}
 	}
