@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"context"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -23,8 +25,14 @@ func (h *health) standardBase() http.RoundTripper {
 	if h.base == nil {
 		dialer := &net.Dialer{KeepAlive: dialKeepAlive}
 		h.base = &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         dialer.DialContext,
+			Proxy: http.ProxyFromEnvironment,
+			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				conn, err := dialer.DialContext(ctx, network, addr)
+				if tcp, ok := conn.(*net.TCPConn); ok {
+					return outwardConn{tcp}, nil
+				}
+				return conn, err
+			},
 			ForceAttemptHTTP2:   true,
 			MaxIdleConnsPerHost: idlePerHost,
 			IdleConnTimeout:     idleConnTime,
@@ -34,4 +42,20 @@ func (h *health) standardBase() http.RoundTripper {
 		}
 	}
 	return h.base
+}
+
+// outwardConn is a connection to an upstream without TLS. It sends a body that is in memory with one write, where net/http would
+// copy it through a buffer of 32 KB that is made for it.
+type outwardConn struct{ *net.TCPConn }
+
+// ReadFrom implements io.ReaderFrom.
+func (c outwardConn) ReadFrom(r io.Reader) (int64, error) {
+	if limited, ok := r.(*io.LimitedReader); ok {
+		if body, ok := limited.R.(*bodyReader); ok && limited.N >= int64(body.Len()) {
+			n, err := body.WriteTo(c.TCPConn)
+			limited.N -= n
+			return n, err
+		}
+	}
+	return c.TCPConn.ReadFrom(r)
 }
