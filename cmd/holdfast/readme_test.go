@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 
 	"holdfast"
 	"holdfast/config"
+	"holdfast/saved"
 	"holdfast/standin"
 )
 
@@ -86,6 +89,10 @@ func played(t *testing.T, line string) (out string, code int) {
 		}
 		defer os.Remove(configName)
 	}
+	if strings.HasPrefix(line, "holdfast saved ") {
+		saveAnswer(t, "answers.db")
+		defer os.Remove("answers.db")
+	}
 	var o, words watched
 	o.seen = func(text string) {
 		if serves(args) && strings.HasPrefix(text, "export ") {
@@ -97,6 +104,20 @@ func played(t *testing.T, line string) (out string, code int) {
 		t.Logf("stderr of %s:\n%s", line, words.String())
 	}
 	return o.String(), code
+}
+
+// saveAnswer makes a file with an answer in it.
+func saveAnswer(t *testing.T, name string) {
+	t.Helper()
+	store, err := saved.Open(name, saved.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &saved.Question{Method: http.MethodPost, Path: "/v1/messages", Body: []byte(`{}`)}
+	a := &saved.Answer{Body: []byte(`{"type":"message","content":[{"type":"text","text":"Because."}],"stop_reason":"end_turn"}`)}
+	if err := errors.Join(store.Put(t.Context(), q, a), store.Close()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // watched is a buffer that shows each write.
