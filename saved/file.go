@@ -141,7 +141,7 @@ func checkFile(path string) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it is only read
 	header := make([]byte, headerSize)
 	switch n, err := io.ReadFull(f, header); {
 	case n == 0 && err == io.EOF:
@@ -180,7 +180,7 @@ func prepareOnce(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	made, err := isMade(ctx, conn)
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func (s *Store) List(ctx context.Context) ([]Entry, error) {
 	if err != nil {
 		return nil, s.unread(err)
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	entries := []Entry{}
 	for rows.Next() {
 		var (
@@ -97,7 +97,7 @@ func (s *Store) rowOf(ctx context.Context, id string) (int64, error) {
 	if err != nil {
 		return 0, s.unread(err)
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	var found []int64
 	for rows.Next() {
 		var row int64

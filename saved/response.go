@@ -185,8 +185,7 @@ func (w *responseWriter) parts(at place, parts []raw) {
 
 // text writes the pieces of a part's text. The log probabilities, which are one list, come with the end of it.
 func (w *responseWriter) text(event, name string, part object, in []any) {
-	in = in[:len(in):len(in)]
-	last := append(in, name, part.at(name))
+	last := slices.Concat(in, []any{name, part.at(name)})
 	if event == "response.output_text" {
 		logprobs := part.at("logprobs")
 		if logprobs == nil {
@@ -195,14 +194,14 @@ func (w *responseWriter) text(event, name string, part object, in []any) {
 		last = append(last, "logprobs", logprobs)
 	}
 	for _, piece := range pieces(part.at(name)) {
-		delta := append(in, "delta", piece)
+		delta := slices.Concat(in, []any{"delta", piece})
 		if event == "response.output_text" {
 			delta = append(delta, "logprobs", emptyList)
 		}
 		w.write(event+".delta", delta...)
 	}
 	for i, note := range part.list("annotations") {
-		w.write(event+".annotation.added", append(in, "annotation", note, "annotation_index", i)...)
+		w.write(event+".annotation.added", slices.Concat(in, []any{"annotation", note, "annotation_index", i})...)
 	}
 	w.write(event+".done", last...)
 }

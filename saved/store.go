@@ -124,7 +124,7 @@ func (s *Store) find(ctx context.Context, q *Question) (*Answer, error) {
 	row := s.db.QueryRowContext(ctx, "SELECT model, at, body FROM answers WHERE key = ? AND at >= ?", key[:], s.oldest(time.Now()))
 	if err := row.Scan(&a.Model, &at, &body); err != nil {
 		if !errors.Is(err, sql.ErrNoRows) && ctx.Err() == nil {
-			s.failed("read", err)
+			err = s.failed("read", err)
 		}
 		return nil, err
 	}

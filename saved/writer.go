@@ -214,14 +214,21 @@ func (s *Store) Put(ctx context.Context, q *Question, a *Answer) error {
 	return nil
 }
 
+// upsert writes an answer, unless there is a fresher one.
+const upsert = `INSERT INTO answers (key, at, path, model, size, body) VALUES (?, ?, ?, ?, ?, ?)
+	ON CONFLICT (key) DO UPDATE SET at = excluded.at, model = excluded.model, size = excluded.size, body = excluded.body
+	WHERE excluded.at >= answers.at`
+
 // put writes rows and drops what is too old or too much, all in one transaction.
 func (s *Store) put(ctx context.Context, rows []row) error {
 	err := s.transact(ctx, func(tx *sql.Tx) error {
+		statement, err := tx.PrepareContext(ctx, upsert)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = statement.Close() }()
 		for _, r := range rows {
-			const upsert = `INSERT INTO answers (key, at, path, model, size, body) VALUES (?, ?, ?, ?, ?, ?)
-				ON CONFLICT (key) DO UPDATE SET at = excluded.at, model = excluded.model, size = excluded.size, body = excluded.body
-				WHERE excluded.at >= answers.at`
-			if _, err := tx.ExecContext(ctx, upsert, r.key[:], r.at.UnixMilli(), r.path, r.model, r.size(), r.body); err != nil {
+			if _, err := statement.ExecContext(ctx, r.key[:], r.at.UnixMilli(), r.path, r.model, r.size(), r.body); err != nil {
 				return err
 			}
 		}
