@@ -19,7 +19,7 @@ type Question struct {
 	Method, Path string
 	// Header of the request. Only anthropic-version and anthropic-beta count.
 	Header http.Header
-	// Body of the request, not compressed. It must not be changed after it was handed to a [Store].
+	// Body of the request, not compressed.
 	Body []byte
 	// Stream tells that the request asks for a stream.
 	Stream bool

@@ -214,6 +214,29 @@ func TestKeepCountsWhatItDoesNotKeep(t *testing.T) {
 	}
 }
 
+// A gateway uses the memory of a request again as soon as the call is over.
+func TestAQuestionIsFreeWhenKeepReturns(t *testing.T) {
+	t.Parallel()
+	s := open(t, "", saved.Options{})
+	const calls = 50
+	for n := range calls {
+		q := numbered(n)
+		if err := s.Keep(t.Context(), q, saying("x", time.Time{})); err != nil {
+			t.Fatal(err)
+		}
+		clear(q.Body)
+		clear(q.Header)
+	}
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for n := range calls {
+		if text(t, s, numbered(n)) != "x" {
+			t.Errorf("the answer to question %d is not there", n)
+		}
+	}
+}
+
 // A burst costs the callers nothing: what cannot be written in time is counted and dropped, and Close writes the rest.
 func TestABurstIsWrittenOrCounted(t *testing.T) {
 	t.Parallel()

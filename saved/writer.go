@@ -1,6 +1,7 @@
 package saved
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -28,21 +29,23 @@ var ErrFull = errors.New("saved: too many answers wait to be written")
 
 // Keep takes an answer as it went to the caller, and returns at once: a goroutine sees whether it is complete and good and
 // writes it. An answer that is not is passed over and counted. The error is [ErrQuestion], [ErrFull] or [ErrClosed]; the
-// answer is lost then, and counted too. The bodies must not be changed afterwards.
+// answer is lost then, and counted too. The answer's body must not be changed afterwards; the question may be.
 func (s *Store) Keep(_ context.Context, q *Question, a *Answer) error {
 	if q.Method != http.MethodPost || kindOf(q.Path) == nil {
 		s.refused.Add(1)
 		return badQuestion(notOurs)
 	}
-	j := newJob(q, a)
-	if waiting := s.waiting.Add(j.size); waiting > queueBytes && waiting > j.size {
-		s.waiting.Add(-j.size)
+	size := int64(len(q.Body) + len(a.Body))
+	if waiting := s.waiting.Add(size); waiting > queueBytes && waiting > size {
+		s.waiting.Add(-size)
 		s.drops.Add(1)
 		return ErrFull
 	}
+	j := newJob(q, a)
+	j.question.Body = bytes.Clone(q.Body) // whose memory may be used for the next call
 	err := s.enqueue(j)
 	if err != nil {
-		s.waiting.Add(-j.size)
+		s.waiting.Add(-size)
 		s.drops.Add(1)
 	}
 	return err
