@@ -153,6 +153,7 @@ func TestReadiness(t *testing.T) {
 		// Without traffic nobody would probe, and the gateway would stay out of its load balancer for ever.
 		{"the cooldown is over", Status{Targets: []TargetStatus{target(open(-time.Second))}}, 0, 0},
 		{"a probe is out", Status{Targets: []TargetStatus{target(CircuitStatus{State: "half_open", Until: time.Now().Add(time.Hour)})}}, 0, 0},
+		{"saved answers that do not work", Status{Saved: &SavedStatus{Error: "the disk is full"}}, 0, 1},
 		{"a reload was refused", Status{Reload: Reload{Error: "line 3: no"}}, 0, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -244,7 +245,7 @@ func TestTargetStatusShowsTroubleFirstAndNotEverything(t *testing.T) {
 		t.Errorf("first circuit is %+v", c)
 	}
 	c := target.Credentials[0]
-	if c.Key != "2" || c.Resting != "held" || c.HeldSeconds != 5 || c.Requests == nil || *c.Requests != (LevelStatus{PerMinute: 60}) || c.Input != nil {
+	if c.Key != "2" || c.Resting != "held" || c.RestingSeconds != 5 || c.Requests == nil || *c.Requests != (LevelStatus{PerMinute: 60}) || c.Input != nil {
 		t.Errorf("first credential is %+v", c)
 	}
 	if c := target.Credentials[1]; c.Budget != 100 || c.BudgetCapacity != 100 || c.Resting != "" {

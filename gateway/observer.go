@@ -20,8 +20,8 @@ type Record struct {
 	// ID is the value of the header holdfast-trace.
 	ID    string
 	Start time.Time
-	// Route, Client and Model are as configured and as asked for; empty where there is none. Model is the caller's
-	// text: it has no bound.
+	// Route and Client are as configured, empty where there is none. Model, Path, Method and StopReason are texts of
+	// others, as Error may be: they are bounded, and what looks like a key is taken out.
 	Route, Client, Model string
 	Method, Path         string
 	Dialect              string

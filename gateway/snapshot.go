@@ -39,6 +39,9 @@ func (g *Gateway) Status(now time.Time) Status {
 	if shown, ok := s.settings.Saved.(interface{ Stats() saved.Stats }); ok {
 		n := shown.Stats()
 		st.Saved = &SavedStatus{Answers: n.Answers, Bytes: n.Bytes, Hits: uint64(n.Hits), Misses: uint64(n.Misses), Kept: uint64(n.Keeps), Dropped: uint64(n.Drops)}
+		if n.Err != nil {
+			st.Saved.Error = n.Err.Error()
+		}
 	}
 	st.addCalls(g.records)
 	return st

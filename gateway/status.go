@@ -67,13 +67,14 @@ type CredentialStatus struct {
 	// Key is its name; "caller" for one that a caller brought.
 	Key   string `json:"key"`
 	Model string `json:"model"`
-	// Resting is why the key is not used at present: held, as the upstream asked, or rejected. Empty: it is.
-	Resting     string       `json:"resting,omitempty"`
-	HeldSeconds float64      `json:"held_seconds,omitempty"`
-	Queued      int          `json:"queued,omitempty"`
-	Requests    *LevelStatus `json:"requests,omitempty"`
-	Input       *LevelStatus `json:"input_tokens,omitempty"`
-	Output      *LevelStatus `json:"output_tokens,omitempty"`
+	// Resting is why the key is not used at present: held, as the upstream asked, spent, which is out of money, or
+	// rejected, so that others of the pool are asked before it. Empty: it is used. RestingSeconds is for how long.
+	Resting        string       `json:"resting,omitempty"`
+	RestingSeconds float64      `json:"resting_seconds,omitempty"`
+	Queued         int          `json:"queued,omitempty"`
+	Requests       *LevelStatus `json:"requests,omitempty"`
+	Input          *LevelStatus `json:"input_tokens,omitempty"`
+	Output         *LevelStatus `json:"output_tokens,omitempty"`
 	// Budget is what is left for retries, BudgetCapacity what there is when it is full.
 	Budget         float64 `json:"budget"`
 	BudgetCapacity float64 `json:"budget_capacity"`
@@ -103,6 +104,8 @@ type SavedStatus struct {
 	Misses  uint64 `json:"misses"`
 	Kept    uint64 `json:"kept"`
 	Dropped uint64 `json:"dropped"`
+	// Error is what last went wrong with them, such as a full disk. Empty: nothing.
+	Error string `json:"error,omitempty"`
 }
 
 // ClientStatus is a client and how many calls he made.
@@ -130,10 +133,15 @@ func credentialStatus(key, model string, p *holdfast.Pace, b *holdfast.Budget, n
 	c := CredentialStatus{Key: key, Model: shown(model, maxRecordName)}
 	if p != nil {
 		s := p.Status(now)
-		c.HeldSeconds, c.Queued = seconds(s.Held), s.Queued
+		c.Queued = s.Queued
 		c.Requests, c.Input, c.Output = levelStatus(s.Requests), levelStatus(s.Input), levelStatus(s.Output)
-		if s.Held > 0 {
-			c.Resting = "held"
+		switch {
+		case s.Rejected > 0:
+			c.Resting, c.RestingSeconds = "rejected", seconds(s.Rejected)
+		case s.Spent > 0:
+			c.Resting, c.RestingSeconds = "spent", seconds(s.Spent)
+		case s.Held > 0:
+			c.Resting, c.RestingSeconds = "held", seconds(s.Held)
 		}
 	}
 	if b != nil {
@@ -235,6 +243,9 @@ func (s *Status) ready() readiness {
 	}
 	if s.Reload.Error != "" {
 		r.Warnings = append(r.Warnings, "the last reload was refused, and the settings before it hold")
+	}
+	if s.Saved != nil && s.Saved.Error != "" {
+		r.Warnings = append(r.Warnings, "the saved answers do not work: "+s.Saved.Error)
 	}
 	r.Ready = len(r.Reasons) == 0
 	return r

@@ -145,8 +145,8 @@ func watched(time.Time) gateway.Status {
 		InFlight: 7, Draining: true, Reload: gateway.Reload{At: time.Unix(1_800_000_000, 0), Error: "line 3"},
 		Targets: []gateway.TargetStatus{
 			{Name: "a", CircuitStates: map[string]int{"open": 1, "closed": 4}, Credentials: []gateway.CredentialStatus{
-				{Key: "1", Queued: 3, HeldSeconds: 2.5, Resting: "held", Budget: 25, BudgetCapacity: 100},
-				{Key: "2", Queued: 1, HeldSeconds: 1, Resting: "held", Budget: 100, BudgetCapacity: 100},
+				{Key: "1", Queued: 3, RestingSeconds: 2.5, Resting: "held", Budget: 25, BudgetCapacity: 100},
+				{Key: "2", Queued: 1, RestingSeconds: 1, Resting: "held", Budget: 100, BudgetCapacity: 100},
 			}},
 			{Name: "b", CircuitStates: map[string]int{"half_open": 1}},
 			{Name: "c"},

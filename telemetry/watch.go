@@ -33,7 +33,7 @@ var (
 	circuits     = describe("circuits", "Circuits of a target, one for each model group that was used, by state.", "target", "state")
 	circuitState = describe("circuit_state", "The worst state of a target's circuits: 0 closed, 1 half-open, 2 open.", "target")
 	queued       = describe("pace_queued_calls", "Calls that wait for permission to send to a target.", "target")
-	held         = describe("pace_held_seconds", "For how long the target's upstream still holds a key, the longest of all keys.", "target")
+	held         = describe("pace_held_seconds", "For how long a key of the target still rests as its upstream asked, the longest of all keys.", "target")
 	resting      = describe("resting_credentials", "Keys and model groups of a target that are not used at present.", "target")
 	budget       = describe("retry_budget_ratio", "What is left of the retry budget of a target, from 0 to 1, the least of all keys.", "target")
 	savedCount   = describe("saved_answers", "Saved answers that are kept.")
@@ -97,9 +97,11 @@ func collectTarget(t *gateway.TargetStatus, gauge func(*prometheus.Desc, float64
 	for i := range t.Credentials {
 		c := &t.Credentials[i]
 		waiting += c.Queued
-		longest = max(longest, c.HeldSeconds)
 		if c.Resting != "" {
 			rest++
+		}
+		if c.Resting == "held" {
+			longest = max(longest, c.RestingSeconds)
 		}
 		if c.BudgetCapacity > 0 {
 			least = min(least, c.Budget/c.BudgetCapacity)

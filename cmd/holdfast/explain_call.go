@@ -169,6 +169,7 @@ var reasons = map[string]string{
 	"pace":           "the pace gives no permission in time",
 	"server-wait":    "the upstream asks for too long a wait",
 	"spent":          "a limit on money is reached",
+	"rejected":       "the upstream does not take the key",
 	"no-retry":       "the upstream says not to repeat",
 }
 
@@ -280,6 +281,8 @@ func span(seconds float64) string {
 		return d.Round(time.Second).String()
 	case d >= time.Second:
 		return d.Round(10 * time.Millisecond).String()
+	case d > 0 && d < time.Millisecond:
+		return "less than 1ms"
 	}
 	return d.Round(time.Millisecond).String()
 }
