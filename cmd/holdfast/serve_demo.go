@@ -16,13 +16,18 @@ func (o *serveOptions) showIncident(ctx context.Context, s streams, p place) err
 	d := &incident{stage: &stage{streams: s, colour: paint(s.out)}}
 	d.first, d.second, d.alone = standin.New(incidentPlan()), standin.New(secondPlan()), standin.New(incidentPlan())
 	var urls [3]string
+	var stops []func()
+	defer func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}()
 	for i, server := range []*standin.Server{d.first, d.second, d.alone} {
 		url, stop, err := p.serve(server)
 		if err != nil {
 			return err
 		}
-		defer stop()
-		urls[i] = url
+		stops, urls[i] = append(stops, stop), url
 	}
 	conf, err := o.incidentConfig(urls[0], urls[1])
 	if err != nil {

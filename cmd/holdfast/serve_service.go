@@ -63,7 +63,7 @@ func openService(o *serveOptions, conf configured, s streams, p place) (sv *serv
 			return sv, err
 		}
 	}
-	if err = refuseItself(conf.file, sv.api.Addr()); err != nil {
+	if err := refuseItself(conf.file, sv.api.Addr()); err != nil {
 		return sv, err
 	}
 	sv.metrics = telemetry.New()

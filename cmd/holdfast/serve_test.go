@@ -295,6 +295,69 @@ func TestServeSpeaksAsItsLog(t *testing.T) {
 	}
 }
 
+// Keys go where they belong and are seen nowhere: not at the start, not in the log of calls that succeed and fail, on no page of
+// the admin listener. That holds for a client's key that nobody knows, too (B163).
+func TestB164_KeysAreSeenNowhere(t *testing.T) {
+	const upstreamKey, clientKey, wrongKey = "sk-ant-CANARY-upstream", "hf-CANARY-client", "hf-CANARY-wrong"
+	server, upstream := standin.Serve(t, standin.Plan{Steps: []standin.Step{{Kind: standin.OK}, {Kind: standin.HTTP, Status: 401}, {Kind: standin.HTTP, Status: 529, Times: -1}}})
+	t.Setenv("CANARY", upstreamKey)
+	file := filepath.Join(t.TempDir(), "holdfast.yaml")
+	text := "targets: [{name: api, url: '" + upstream + "', key: '${CANARY}'}]\npolicy: {attempts: 1}\nlog: {level: debug}\n" +
+		"clients: [{name: web, key_sha256: " + hashOfKey(clientKey) + "}]\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := startServe(t, "--config", file, "--admin", "127.0.0.1:0")
+	var told strings.Builder // everything that was said to anybody
+	ask := func(method, url, key string) int {
+		t.Helper()
+		body := `{"model": "claude-sonnet-5-5", "max_tokens": 50, "messages": [{"role": "user", "content": "CANARY-prompt"}]}`
+		req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = http.Header{"Anthropic-Version": {"2023-06-01"}, "Cookie": {"session=CANARY-cookie"}}
+		if key != "" {
+			req.Header.Set("X-Api-Key", key)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		_ = resp.Header.Write(&told)
+		_, _ = io.Copy(&told, resp.Body)
+		return resp.StatusCode
+	}
+	for _, row := range []struct {
+		key  string
+		want int
+	}{{clientKey, 200}, {wrongKey, 401}, {clientKey, 401}, {clientKey, 529}} {
+		if got := ask(http.MethodPost, s.url+"/v1/messages?key=CANARY-query", row.key); got != row.want {
+			t.Errorf("status %d, want %d", got, row.want)
+		}
+	}
+	admin := regexp.MustCompile(`shown under (http://\S+)/`).FindStringSubmatch(s.words.String())[1]
+	for _, page := range []string{"/", "/metrics", "/readyz", "/api/status", "/api/calls"} {
+		if got := ask(http.MethodGet, admin+page, ""); got != http.StatusOK {
+			t.Errorf("%s: status %d", page, got)
+		}
+	}
+	s.end(t)
+	told.WriteString(s.out.String() + s.words.String())
+	if all := told.String(); strings.Contains(all, "CANARY") || strings.Contains(all, hashOfKey(clientKey)) {
+		at := max(strings.Index(all, "CANARY"), 0)
+		t.Errorf("a key, a cookie or a prompt is seen: …%s…", all[max(at-200, 0):min(at+100, len(all))])
+	}
+	if !strings.Contains(s.words.String(), "client=web") || !strings.Contains(s.words.String(), "level=DEBUG") {
+		t.Errorf("the log tells too little for this test:\n%s", s.words.String())
+	}
+	j := server.Journal()
+	if len(j) != 3 || j[0].Key != hashOfKey(upstreamKey)[:12] {
+		t.Errorf("%d requests arrived, the first with key %s", len(j), j[0].Key)
+	}
+}
+
 // Every hint of a mistake is given.
 func TestServeHints(t *testing.T) {
 	for name, o := range map[string]serveOptions{
