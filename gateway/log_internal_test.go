@@ -76,7 +76,7 @@ func TestLineIsAsLoudAsTheOutcome(t *testing.T) {
 }
 
 // Each attempt that was sent has a line, also those whose answer never came.
-func TestLoggedAttemptsAreThoseSent_B34(t *testing.T) {
+func TestB34_LoggedAttemptsAreThoseSent(t *testing.T) {
 	t.Parallel()
 	silent := holdfast.Verdict{Kind: holdfast.Broken, Rule: "attempt-timeout"}
 	r := &Record{ID: "0123", Outcome: Failed, Trace: tracedCall(t, silent, silent, silent, silent, silent)}
@@ -99,7 +99,7 @@ func TestLoggedAttemptsAreThoseSent_B34(t *testing.T) {
 	}
 }
 
-func TestCallerWhoLeftIsNoSuccess_B139(t *testing.T) {
+func TestB139_CallerWhoLeftIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	lines := logged(t, slog.LevelInfo, &Record{Outcome: Left, Status: 499, Bytes: 777, Elapsed: 5 * time.Minute, Trace: tracedCall(t)})
 	if l := lines[0]; l["status"] != 499.0 || l["bytes"] != 777.0 || l["elapsed_seconds"] != 300.0 || l["outcome"] != "left" {

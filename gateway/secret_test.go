@@ -181,7 +181,7 @@ func hijacked(w http.ResponseWriter, text string) {
 	_ = conn.Close()
 }
 
-func TestKeyOfTheCallerIsToldNobody_B161(t *testing.T) {
+func TestB161_KeyOfTheCallerIsToldNobody(t *testing.T) {
 	for _, m := range mishaps {
 		bubble(t, m.name, func(t *testing.T) {
 			h := newHouse(t)
@@ -211,7 +211,7 @@ func TestKeyOfTheCallerIsToldNobody_B161(t *testing.T) {
 }
 
 // The keys of the gateway's own configuration, and one in the query of a target's URL.
-func TestKeyOfTheGatewayIsToldNobody_B160_B164(t *testing.T) {
+func TestB164_KeyOfTheGatewayIsToldNobody(t *testing.T) {
 	for _, m := range mishaps {
 		bubble(t, m.name, func(t *testing.T) {
 			h := newHouse(t)
@@ -243,7 +243,7 @@ func TestKeyOfTheGatewayIsToldNobody_B160_B164(t *testing.T) {
 }
 
 // A connection that cannot be made has the URL in its error, and the answer is an error of our own.
-func TestOurOwnErrorsHoldNoKey_B160(t *testing.T) {
+func TestB160_OurOwnErrorsHoldNoKey(t *testing.T) {
 	for _, failure := range []error{
 		errors.New("dial tcp: lookup api.test?key=" + canary),
 		&url.Error{Op: "Post", URL: "http://api.test/?key=" + canary, Err: &net.OpError{Op: "dial", Err: errors.New("connection refused, Authorization: Bearer " + canary)}},
@@ -277,7 +277,7 @@ func (f failing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, f.err
 }
 
-func TestUnknownClientKeyIsToldNobody_B163(t *testing.T) {
+func TestB163_UnknownClientKeyIsToldNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
 		asked := 0

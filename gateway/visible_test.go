@@ -66,7 +66,7 @@ func page[T any](t *testing.T, g *gateway.Gateway, path string) (status int, val
 	return w.Code, value
 }
 
-func TestLogHasEveryAttemptThatWasSent_B34(t *testing.T) {
+func TestB34_LogHasEveryAttemptThatWasSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, log := newHouse(t), &lines{}
 		api := h.upstream("api", standin.Plan{Steps: []standin.Step{{Kind: standin.Timeout, Times: -1}}})
@@ -92,7 +92,7 @@ func TestLogHasEveryAttemptThatWasSent_B34(t *testing.T) {
 	})
 }
 
-func TestCallerWhoGaveUpIsLoggedAsGone_B139(t *testing.T) {
+func TestB139_CallerWhoGaveUpIsLoggedAsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, log := newHouse(t), &lines{}
 		h.handle("api", func(w http.ResponseWriter, r *http.Request) {
@@ -119,7 +119,7 @@ func TestCallerWhoGaveUpIsLoggedAsGone_B139(t *testing.T) {
 }
 
 // A slow log holds back neither the answer nor the right to send another.
-func TestSlowLogHoldsNothingBack_B126(t *testing.T) {
+func TestB126_SlowLogHoldsNothingBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
 		h.upstream("api", standin.Plan{})

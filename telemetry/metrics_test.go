@@ -279,7 +279,7 @@ func TestLabelsAreBounded(t *testing.T) {
 }
 
 // The caller's texts are in no metric.
-func TestNoTextOfACallerIsALabel_B160(t *testing.T) {
+func TestB160_NoTextOfACallerIsALabel(t *testing.T) {
 	t.Parallel()
 	const canary = "sk-ant-CANARY0123456789"
 	m := telemetry.New()
