@@ -278,3 +278,19 @@ func TestNoRoute(t *testing.T) {
 		}
 	})
 }
+
+// A write deadline must not outlive its call: the next one on the connection would never be answered.
+func TestRefusalReachesACallerWhoWasIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.upstream("api", standin.Plan{})
+		h.open(one("api", "anthropic"))
+		if r := h.ask("/v1/messages", message); r.StatusCode != 200 {
+			t.Fatalf("got %d", r.StatusCode)
+		}
+		time.Sleep(90 * time.Second) // longer than the gateway waits for a caller to take what is written
+		if r := h.ask("/v1/chat/completions", chat); r.StatusCode != 404 || h.Stats().Opened > 2 {
+			t.Errorf("got %d %v over %+v", r.StatusCode, r.err, h.Stats())
+		}
+	})
+}
