@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"net/http"
 	"strings"
 	"time"
 
@@ -32,12 +33,14 @@ type lineupKey struct {
 	model  string
 	caller digest
 	only   bool // the first entry and key alone
+	long   bool // the caller listens to events for as long as they come
 }
 
 // lineup returns the one for the call. What is no call of a model goes to the first target alone, and with its first key:
 // a file or a batch is where it was made, and another provider knows nothing of it.
 func (s *state) lineup(c *call) *lineup {
 	k := lineupKey{route: c.route, model: c.record.Model, caller: digestOf(c.r.Header), only: !asksModel(c)}
+	k.long = k.only && c.r.Method == http.MethodGet && strings.Contains(c.r.Header.Get("Accept"), "text/event-stream")
 	now := c.record.Start
 	if l, ok := s.lineups.Get(k); ok && (l.until.IsZero() || now.Before(l.until)) {
 		return l
@@ -62,6 +65,9 @@ func (s *state) lineUp(k lineupKey, now time.Time) *lineup {
 		}
 	}
 	p := &l.policy
+	if k.long {
+		p.Deadline, p.AttemptTimeout = -1, -1 // the events of a session come for hours
+	}
 	p.Breaker, p.Pace, p.Judge, p.Estimate, p.Usage = nil, nil, nil, nil, nil
 	p.Budget = s.health.budget(l.stops[0].healthKey(k), s.settings.Budget)
 	p.Targets = nil

@@ -29,7 +29,7 @@ var (
 
 func (c *call) startPings(out *writer) *pinger {
 	p := &pinger{out: out, every: orDefault(c.s.settings.Stream.Ping, defaultPing), ping: commentPing}
-	if c.dialect == wire.DialectAnthropic {
+	if c.dialect == wire.DialectAnthropic && asksModel(c) { // events of other kinds have pings of their own, or none
 		p.ping = anthropicPing
 	}
 	return p

@@ -305,3 +305,19 @@ func TestCallerChoosesDelivery(t *testing.T) {
 		})
 	}
 }
+
+// The events of a session are no answer of a model: they come for as long as somebody listens.
+func TestEventsOfASessionOutliveTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.handle("api", parts("data: 1\n\n", 3*time.Hour, "data: 2\n\n"))
+		h.open(one("api", ""))
+		r := h.do(t.Context(), http.MethodGet, "/v1/sessions/s1/events", "", "Accept: text/event-stream")
+		if got := strings.ReplaceAll(strings.ReplaceAll(r.body, ping, ""), ": ping\n\n", ""); got != "data: 1\n\ndata: 2\n\n" || r.err != nil {
+			t.Errorf("got %q, %v", got, r.err)
+		}
+		if rec := h.seen.last(t); rec.Outcome != gateway.Answered {
+			t.Errorf("the record is %+v", rec)
+		}
+	})
+}
