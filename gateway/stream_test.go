@@ -96,8 +96,8 @@ func TestStreams(t *testing.T) {
 		outcome  gateway.Outcome
 	}{
 		{"whole", []any{start, block, hello, stopped, over}, start + block + hello + stopped + over, "", 0, gateway.Answered},
-		{"B48 a silence before the first content", []any{start, 45 * time.Second, block + hello[:30], hello[30:] + stopped + over},
-			start + ping + ping + block + hello + stopped + over, "", 15 * time.Second, gateway.Answered},
+		{"B48 a silence before the first content", []any{start, 44 * time.Second, block + hello[:30], hello[30:] + stopped + over},
+			start + ping + block + hello + stopped + over, "", 15 * time.Second, gateway.Answered},
 		{"a silence in the midst", []any{start, block, hello, 50 * time.Second, stopped, over}, start + block + hello + ping + ping + ping + stopped + over, "", 15 * time.Second, gateway.Answered},
 		{"no ping inside an event", []any{start, block, hello, stopped[:20], 40 * time.Second, stopped[20:], over}, start + block + hello + ping + ping + stopped + over, "", 15 * time.Second, gateway.Answered},
 		{"B46 an upstream that died", []any{start, block, hello, time.Hour}, start + block + hello, "no content for 1m30s", 15 * time.Second, gateway.Cut},
