@@ -3,7 +3,6 @@ package gateway
 import (
 	"net/http"
 	"sync"
-	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
@@ -27,6 +26,7 @@ type healthKey struct {
 	target, key string
 	caller      digest
 	group       string
+	counts      bool // the counting of tokens, which has limits of its own
 }
 
 type circuit struct {
@@ -37,7 +37,6 @@ type circuit struct {
 type limiter struct {
 	settings holdfast.Limits
 	pace     *holdfast.Pace
-	rejected time.Time // when the upstream last said that the credential is not good
 }
 
 type purse struct {
@@ -58,7 +57,7 @@ func newHealth() *health {
 }
 
 func (h *health) breaker(k healthKey, s holdfast.BreakerSettings) *holdfast.Breaker {
-	k.key, k.caller = "", digest{}
+	k.key, k.caller, k.counts = "", digest{}, false
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if known, ok := h.breakers.Get(k); ok && sameBreaker(known.settings, s) {
@@ -88,7 +87,7 @@ func (h *health) limiter(k healthKey, s holdfast.Limits) *limiter {
 }
 
 func (h *health) budget(k healthKey, s holdfast.BudgetSettings) *holdfast.Budget {
-	k.group = ""
+	k.group, k.counts = "", false
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if known, ok := h.budgets.Get(k); ok && known.settings == s {
@@ -109,20 +108,4 @@ func (h *health) clientPace(c Client) *holdfast.Pace {
 	made := &limiter{settings: s, pace: holdfast.NewPace(s)}
 	h.clients[c.Name] = made
 	return made.pace
-}
-
-// noteRejected remembers that a credential is not good, so that others of its pool are asked before it.
-func (l *limiter) noteRejected(h *health, now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	l.rejected = now
-}
-
-// rejectedRest is for how long a rejected key comes last in its pool. Keys are renewed, and nobody should have to tell.
-const rejectedRest = 5 * time.Minute
-
-func (l *limiter) rests(h *health, now time.Time) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return !l.rejected.IsZero() && now.Sub(l.rejected) < rejectedRest
 }

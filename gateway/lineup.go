@@ -3,7 +3,6 @@ package gateway
 import (
 	"net/http"
 	"strings"
-	"time"
 
 	"holdfast"
 	"holdfast/internal/wire"
@@ -14,7 +13,6 @@ import (
 type lineup struct {
 	policy holdfast.Policy
 	stops  []*stop
-	until  time.Time // when it must be made anew because a key has rested; zero: never
 }
 
 // stop is one place of a lineup: an upstream, a credential and a model.
@@ -33,6 +31,7 @@ type lineupKey struct {
 	model  string
 	caller digest
 	only   bool // the first entry and key alone
+	counts bool // counts tokens
 	long   bool // the caller listens to events for as long as they come
 }
 
@@ -41,11 +40,11 @@ type lineupKey struct {
 func (s *state) lineup(c *call) *lineup {
 	k := lineupKey{route: c.route, model: c.record.Model, caller: digestOf(c.r.Header), only: !asksModel(c)}
 	k.long = k.only && c.r.Method == http.MethodGet && strings.Contains(c.r.Header.Get("Accept"), "text/event-stream")
-	now := c.record.Start
-	if l, ok := s.lineups.Get(k); ok && (l.until.IsZero() || now.Before(l.until)) {
+	k.counts = strings.HasSuffix(c.r.URL.Path, "/count_tokens")
+	if l, ok := s.lineups.Get(k); ok {
 		return l
 	}
-	l := s.lineUp(k, now)
+	l := s.lineUp(k)
 	s.lineups.Add(k, l)
 	return l
 }
@@ -55,10 +54,10 @@ func asksModel(c *call) bool {
 	return wire.DialectOf(c.r.URL.Path) != wire.DialectUnknown && c.record.Model != "" && !strings.Contains(c.r.URL.Path, "/batches")
 }
 
-func (s *state) lineUp(k lineupKey, now time.Time) *lineup {
+func (s *state) lineUp(k lineupKey) *lineup {
 	l := &lineup{policy: s.settings.Policy}
 	for _, e := range k.route.chain {
-		s.addStops(l, e, k, now)
+		s.addStops(l, e, k)
 		if k.only {
 			l.stops = l.stops[:1]
 			break
@@ -76,7 +75,7 @@ func (s *state) lineUp(k lineupKey, now time.Time) *lineup {
 	}
 	if e := k.route.onRefusal; e != nil && !k.only {
 		from := len(l.stops)
-		s.addStops(l, e, k, now)
+		s.addStops(l, e, k)
 		p.RefusalFallback = true
 		for _, st := range l.stops[from:] {
 			t := st.target()
@@ -85,12 +84,14 @@ func (s *state) lineUp(k lineupKey, now time.Time) *lineup {
 			p.Targets = append(p.Targets, t)
 		}
 	}
-	p.Observe = s.observer(l)
+	if o := s.settings.Observer; o != nil {
+		p.Observe = o.Event
+	}
 	return l
 }
 
-// addStops adds an entry with each of its keys. Keys that the upstream has rejected lately come last.
-func (s *state) addStops(l *lineup, e *entry, k lineupKey, now time.Time) {
+// addStops adds an entry with each of its keys.
+func (s *state) addStops(l *lineup, e *entry, k lineupKey) {
 	keys := e.keys
 	if len(keys) == 0 {
 		keys = []Key{{}}
@@ -99,7 +100,6 @@ func (s *state) addStops(l *lineup, e *entry, k lineupKey, now time.Time) {
 	if model == "" {
 		model = k.model
 	}
-	var resting []*stop
 	for _, key := range keys {
 		st := &stop{entry: e, secret: key.Secret, key: key.Name, group: modelGroup(model)}
 		st.name = e.up.Name
@@ -120,15 +120,7 @@ func (s *state) addStops(l *lineup, e *entry, k lineupKey, now time.Time) {
 		st.breaker = s.health.breaker(hk, breaker)
 		st.limiter = s.health.limiter(hk, limits)
 		st.name = l.free(st.name)
-		if len(keys) > 1 && st.limiter.rests(s.health, now) {
-			resting = append(resting, st)
-			continue
-		}
 		l.stops = append(l.stops, st)
-	}
-	if len(resting) > 0 {
-		l.stops = append(l.stops, resting...)
-		l.until = now.Add(rejectedRest)
 	}
 }
 
@@ -143,7 +135,7 @@ func (l *lineup) free(name string) string {
 }
 
 func (st *stop) healthKey(k lineupKey) healthKey {
-	hk := healthKey{target: st.entry.up.Name, key: st.key, group: st.group}
+	hk := healthKey{target: st.entry.up.Name, key: st.key, group: st.group, counts: k.counts}
 	if st.secret == "" {
 		hk.caller = k.caller
 	}
@@ -167,29 +159,6 @@ func (l *lineup) find(name string) *stop {
 		}
 	}
 	return nil
-}
-
-// observer passes events on, and remembers which keys were rejected.
-func (s *state) observer(l *lineup) func(holdfast.Event) {
-	pools := false
-	for _, st := range l.stops {
-		pools = pools || len(st.entry.keys) > 1
-	}
-	tell := s.settings.Observer
-	if tell == nil && !pools {
-		return nil
-	}
-	return func(e holdfast.Event) {
-		if pools && e.Kind == holdfast.EventAttempt && e.Verdict.Rejected {
-			if st := l.find(e.Target); st != nil {
-				st.limiter.noteRejected(s.health, e.At)
-				s.lineups.Purge() // they stand in another order now
-			}
-		}
-		if tell != nil {
-			tell.Event(e)
-		}
-	}
 }
 
 // sharedGroups are the model groups that share one rate limit, by the beginning of the model's name:

@@ -83,8 +83,7 @@ func (h *health) show(t *TargetStatus, now time.Time) {
 	}
 	for _, k := range h.paces.Keys() {
 		if l, ok := h.paces.Peek(k); ok && k.target == t.Name {
-			copied := *l
-			limiters[k] = &copied
+			limiters[k] = l
 		}
 	}
 	for _, k := range h.budgets.Keys() {
@@ -102,11 +101,12 @@ func (h *health) show(t *TargetStatus, now time.Time) {
 			name = "caller"
 		}
 		purse := k
-		purse.group = ""
-		c := credentialStatus(name, k.group, l.pace, budgets[purse], now)
-		if !l.rejected.IsZero() && now.Sub(l.rejected) < rejectedRest {
-			c.Resting = "rejected"
+		purse.group, purse.counts = "", false
+		group := k.group
+		if k.counts {
+			group += " (count_tokens)"
 		}
+		c := credentialStatus(name, group, l.pace, budgets[purse], now)
 		t.Credentials = append(t.Credentials, c)
 	}
 }
