@@ -56,6 +56,8 @@ func (b *stream) finish() {
 	}
 	sound := readable(rest)
 	switch {
+	case string(rest) == "\n": // of the last CRLF
+		b.queue = append(b.queue, rest...)
 	case sound:
 		b.queue = append(append(b.queue, rest...), blankLine(rest)...)
 	case w.failed != nil && len(bytes.TrimSpace(rest)) > 0:

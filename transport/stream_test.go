@@ -396,12 +396,16 @@ func TestB68_B71_B72_FramingsPassUntouched(t *testing.T) {
 					n := min(size, len(rest))
 					pieces, rest = append(pieces, rest[:n]), rest[n:]
 				}
-				u := serve(t, stream(pieces...))
-				policy, verdicts := watched(1)
-				expectReply(t, askStream(t, u.through(transport.New(policy, nil)), u.URL), 200, whole)
-				u.expect(t, 1)
-				if v := verdicts(); len(v) != 1 || v[0].Kind != holdfast.OK {
-					t.Errorf("the verdicts are %+v", v)
+				for _, events := range []bool{false, true} {
+					u := serve(t, stream(pieces...))
+					policy, verdicts := watched(1)
+					tr := transport.New(policy, nil)
+					tr.Events = events
+					expectReply(t, askStream(t, u.through(tr), u.URL), 200, whole)
+					u.expect(t, 1)
+					if v := verdicts(); len(v) != 1 || v[0].Kind != holdfast.OK {
+						t.Errorf("whole events %v: the verdicts are %+v", events, v)
+					}
 				}
 			})
 		}
