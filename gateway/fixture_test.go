@@ -63,10 +63,16 @@ func target(name, dialect string, keys ...gateway.Key) gateway.Target {
 // open starts the gateway. Chance is switched off: every draw is the whole bound.
 func (h *house) open(s gateway.Settings) {
 	h.t.Helper()
+	h.openWith(s, func() float64 { return 1 })
+}
+
+// openWith leaves chance to dice.
+func (h *house) openWith(s gateway.Settings, dice func() float64) {
+	h.t.Helper()
 	if s.Base == nil {
 		s.Base = h.Network.Client().Transport
 	}
-	s.Policy.Dice = func() float64 { return 1 }
+	s.Policy.Dice = dice
 	if s.Observer == nil {
 		s.Observer = h.seen
 	}

@@ -22,6 +22,7 @@ func (c *call) send() {
 	out := new(http.Request)
 	*out = *c.r
 	dropHops(out.Header)
+	out.TransferEncoding, out.Trailer = nil, nil // its length is known now, and what came behind it is read
 	if len(c.body.data) == 0 {
 		out.Body, out.ContentLength = http.NoBody, 0
 		if c.r.ContentLength == 0 || !methodHasBody(c.r) {
