@@ -107,6 +107,9 @@ func (c *call) copy(resp *http.Response) error {
 			for name, values := range resp.Trailer {
 				c.w.Header()[name] = values
 			}
+			if !flush {
+				_ = out.control.Flush() // the caller does not wait for the log
+			}
 			return nil
 		case err != nil:
 			return readError{err}
