@@ -34,3 +34,16 @@ func TestB80_WholeAnswersHaveNoMalformedEvent(t *testing.T) {
 		u.expect(t, 2)
 	})
 }
+
+// B64: behind the stop reason nothing is missing, so a last event that is torn is not asked for again.
+func TestB64_TornEndOfAWholeAnswer(t *testing.T) {
+	bubble(t, "every time", func(t *testing.T) {
+		u := serve(t, stream(preamble, delta, stop, reason, end[:len(end)-5]))
+		tr := transport.New(&holdfast.Policy{}, nil)
+		tr.Whole, tr.Events = true, true
+		if got := text(t, askStream(t, u.through(tr), u.URL)); got != preamble+delta+stop+reason+end {
+			t.Errorf("got %q", got)
+		}
+		u.expect(t, 1)
+	})
+}
