@@ -30,7 +30,8 @@ import (
 const (
 	canary       = "sk-CANARY-0a1b2c3d4e5f6071"
 	clientCanary = "hf-CANARY-1029384756afbecd"
-	ownCanary    = "sk-OWNKEY-66778899aabbccdd"
+	ownCanary    = "66778899aabbccddxOWNx" // as most clouds have them, keys without a mark
+	plainCanary  = "0f1e2d3c4b5a6978xCALLERx"
 	promptCanary = "zqxjwvkp-PR0MPT-qqzzxxjj"
 	answerCanary = "jjxxzzqq-4NSW3R-pkvwjxqz"
 )
@@ -104,6 +105,8 @@ var secretPlaces = map[string]func(*http.Request){
 	"authorization": func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+canary) },
 	"basic":         func(r *http.Request) { r.Header.Set("Authorization", "Basic "+canary) },
 	"api-key":       func(r *http.Request) { r.Header.Set("Api-Key", canary) },
+	"without mark":  func(r *http.Request) { r.Header.Set("Api-Key", plainCanary) },
+	"bearer w/o":    func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+plainCanary) },
 	"cookie":        func(r *http.Request) { r.Header.Set("Cookie", "session="+canary) },
 	"query":         func(r *http.Request) { r.URL.RawQuery = "key=" + canary + "&api_key=" + canary },
 	"custom header": func(r *http.Request) { r.Header.Set("X-My-Auth", canary) },
@@ -210,6 +213,9 @@ func tellsNothing(t *testing.T, play secretFault, stream bool, send func(*http.R
 	if err == nil {
 		said, _ := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
+		if where := pieceOf(string(said), ownCanary); where != "" {
+			t.Errorf("the caller was told the gateway's own key: %s", where)
+		}
 		if resp.Header.Get("Content-Type") == "application/json" && strings.Contains(string(said), "Holdfast") { // an error of our own
 			fmt.Fprintf(all, "reply: %v %s\n", resp.Header, said)
 		}
@@ -234,13 +240,13 @@ func tellsNothing(t *testing.T, play secretFault, stream bool, send func(*http.R
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, secret := range []string{canary, clientCanary, ownCanary, promptCanary} {
+		for _, secret := range []string{canary, plainCanary, clientCanary, ownCanary, promptCanary} {
 			if where := pieceOf(string(text), secret); where != "" {
 				t.Errorf("the saved answers hold %q", where)
 			}
 		}
 	}
-	for _, secret := range []string{canary, clientCanary, ownCanary, promptCanary, answerCanary} {
+	for _, secret := range []string{canary, plainCanary, clientCanary, ownCanary, promptCanary, answerCanary} {
 		if all.heard(secret) {
 			t.Errorf("told: %s", all.told(secret))
 		}

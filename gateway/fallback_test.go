@@ -11,6 +11,7 @@ import (
 
 	"holdfast"
 	"holdfast/gateway"
+	"holdfast/standin"
 )
 
 // two is a gateway with a primary and a backup.
@@ -263,4 +264,37 @@ func TestB53_ThePairOfACutAndItsRepetitionIsSeen(t *testing.T) {
 			t.Errorf("the second: %+v", second)
 		}
 	})
+}
+
+// B98: one counter for keys and attempts let a call fail while good keys stood unused.
+func TestB98_DeadKeysAreNoAttempts(t *testing.T) {
+	for _, dead := range []int{401} {
+		bubble(t, fmt.Sprint(dead), func(t *testing.T) {
+			h := newHouse(t)
+			judge := h.upstream("api", standin.Plan{Rules: []standin.Rule{
+				{Match: standin.Match{Header: map[string]string{"x-api-key": "sk-dead-*"}}, Steps: []standin.Step{{Kind: standin.HTTP, Status: dead, Times: -1}}},
+			}})
+			var keys []gateway.Key
+			for i := range 4 {
+				keys = append(keys, gateway.Key{Name: fmt.Sprint("dead", i), Secret: fmt.Sprint("sk-dead-", i)})
+			}
+			s := gateway.Settings{Targets: []gateway.Target{target("api", "anthropic", append(keys, gateway.Key{Name: "good", Secret: "sk-good"})...)}, Policy: holdfast.Policy{Attempts: 3}}
+			h.open(s)
+			began := time.Now()
+			r := h.ask("/v1/messages", message)
+			if r.StatusCode != 200 || time.Since(began) != 0 || len(judge.Journal()) != 5 || r.Header.Get("Holdfast-Target") != "api/good" {
+				t.Fatalf("%d requests after %v: %d %v %s", len(judge.Journal()), time.Since(began), r.StatusCode, r.Header, r.body)
+			}
+			asked := map[string]int{}
+			for _, x := range judge.Journal() {
+				asked[x.Key]++
+			}
+			if len(asked) != 5 {
+				t.Errorf("keys were asked %v times", asked)
+			}
+			if h.ask("/v1/messages", message); len(judge.Journal()) != 6 {
+				t.Errorf("the second call took %d requests", len(judge.Journal())-5)
+			}
+		})
+	}
 }

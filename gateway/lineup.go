@@ -13,6 +13,8 @@ import (
 type lineup struct {
 	policy holdfast.Policy
 	stops  []*stop
+	keys   []string // that calls are made with: so many of the gateway's own, and the caller's
+	own    int
 }
 
 // stop is one place of a lineup: an upstream, a credential and a model.
@@ -45,6 +47,7 @@ func (s *state) lineup(c *call) *lineup {
 		return l
 	}
 	l := s.lineUp(k)
+	l.know(c.r.Header)
 	s.lineups.Add(k, l)
 	return l
 }

@@ -21,6 +21,7 @@ func (c *call) give(resp *http.Response) {
 	defer func() { _ = resp.Body.Close() }()
 	c.record.Status = resp.StatusCode
 	c.record.Stream = isEventStream(resp.Header)
+	c.lineup.hideOwn(resp)
 	c.header(resp)
 	c.record.FirstContent = time.Since(c.record.Start)
 	c.w.WriteHeader(resp.StatusCode)
@@ -55,7 +56,7 @@ func (c *call) header(resp *http.Response) {
 		h["Holdfast-Stacked"] = []string{strconv.Itoa(c.record.Stacked)}
 	}
 	if e := transport.ErrorOf(resp); e != nil {
-		c.record.Reason, c.record.Error = h.Get("Holdfast-Reason"), wire.Scrub(e.Error(), maxErrorText)
+		c.record.Reason, c.record.Error = h.Get("Holdfast-Reason"), wire.Scrub(c.lineup.hide(e.Error()), maxErrorText)
 		if c.record.Reason == "" {
 			c.record.Reason = "upstream-error" // it could not be retried
 			if e.Reason != nil {
@@ -170,7 +171,7 @@ func (c *call) tell(out *writer, err error) error {
 	case errors.As(err, &late):
 		status = http.StatusGatewayTimeout
 	}
-	body := wire.ErrorBody(c.dialect, wire.ErrorType(c.dialect, status), "", "Holdfast: "+wire.Scrub(text, maxErrorText), "")
+	body := wire.ErrorBody(c.dialect, wire.ErrorType(c.dialect, status), "", "Holdfast: "+wire.Scrub(c.lineup.hide(text), maxErrorText), "")
 	name := "error"
 	if c.dialect == wire.DialectOpenAI && !wire.IsResponses(c.r.URL.Path) {
 		name = ""
@@ -199,7 +200,7 @@ func (c *call) conclude(resp *http.Response, err error) {
 		}
 		c.broken = true
 	default:
-		r.Outcome, r.Reason, r.Error = Cut, "cut", wire.Scrub(reading.Error(), maxErrorText)
+		r.Outcome, r.Reason, r.Error = Cut, "cut", wire.Scrub(c.lineup.hide(reading.Error()), maxErrorText)
 		c.broken = !r.Stream // an error event has told it; anything else must not look whole
 	}
 }
