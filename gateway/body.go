@@ -98,23 +98,33 @@ func readBody(w http.ResponseWriter, r *http.Request, s *Settings) (*body, error
 		return nil, &tooLargeError{most}
 	}
 	src := &patientReader{src: r.Body, control: http.NewResponseController(w), patience: orDefault(s.BodyTimeout, defaultBodyTimeout)}
-	defer src.done()
-	memory := s.BodyMemory
+	b, err := src.body(r.ContentLength, most, s.BodyMemory)
+	if err == nil {
+		src.done() // else what is left of the body is not waited for any longer
+	}
+	return b, err
+}
+
+// body reads it into memory or into a file.
+func (p *patientReader) body(length, most, memory int64) (*body, error) {
 	switch {
 	case memory == 0:
 		memory = defaultBodyMemory
 	case memory < 0:
 		memory = most
 	}
-	if n := r.ContentLength; n >= 0 && (n <= memory || memory <= 0) {
-		return readKnown(src, int(n))
+	if length >= 0 && length <= mostTrusted && (length <= memory || memory <= 0) {
+		return readKnown(p, int(length))
 	}
-	data, more, err := readUpTo(src, r.ContentLength, memory)
+	data, more, err := readUpTo(p, length, memory)
 	if err != nil || !more {
 		return &body{data: data}, err
 	}
-	return spool(data, src, most)
+	return spool(data, p, most)
 }
+
+// mostTrusted is the longest body for which there is room before it has come: a header costs its sender nothing.
+const mostTrusted = 8 << 20
 
 // readKnown reads a body whose length its header tells. A large one is put where one was before: a prompt of 50,000 tokens is
 // 200 KB, and it would be garbage a moment later.

@@ -132,6 +132,15 @@ func (c *call) serve() {
 		c.reject(refusal{http.StatusServiceUnavailable, "draining", "the gateway is shutting down; another instance will take the request", time.Second, true})
 		return
 	}
+	if c.r.ProtoMajor == 1 && len(c.r.TransferEncoding) > 0 {
+		// It may have had a length too, of which net/http tells nothing: somebody in front of us may take what is behind it
+		// for a part of it (RFC 9112, 6.1).
+		c.w.Header().Set("Connection", "close")
+	}
+	if c.r.Method == http.MethodConnect {
+		c.reject(refusal{http.StatusMethodNotAllowed, "method", "the gateway is no proxy for other hosts; it is used as the base URL of an API", 0, false})
+		return
+	}
 	if !c.admit() {
 		return
 	}
@@ -161,14 +170,14 @@ func (c *call) read() bool {
 			c.record.Model = c.asked.Model
 		}
 		return true
-	case c.r.Context().Err() != nil:
-		c.left()
 	case errors.As(err, &tooLarge):
 		c.w.Header().Set("Connection", "close")
 		c.reject(refusal{http.StatusRequestEntityTooLarge, "too-large", tooLarge.Error(), 0, false})
 	case isTimeout(err):
 		c.w.Header().Set("Connection", "close")
 		c.reject(refusal{http.StatusRequestTimeout, "slow-body", fmt.Sprintf("the request's body did not come within %v of its last part", orDefault(c.s.settings.BodyTimeout, defaultBodyTimeout)), 0, false})
+	case c.r.Context().Err() != nil: // net/http ends it for a timeout too
+		c.left()
 	default:
 		c.w.Header().Set("Connection", "close")
 		c.reject(refusal{http.StatusBadRequest, "bad-body", "the request's body could not be read: " + plain(err), 0, false})
@@ -193,7 +202,9 @@ func (c *call) left() {
 	c.record.Status, c.record.Outcome = statusClientLeft, Left
 	if context.Cause(c.r.Context()) == errShutdown {
 		c.reject(refusal{http.StatusServiceUnavailable, "draining", "the gateway was shut down before the call was over", time.Second, true})
+		return
 	}
+	c.broken = true // he may have closed his half alone: nothing must look like an answer
 }
 
 // statusClientLeft is what access logs call a caller who went away; nobody is ever sent it.

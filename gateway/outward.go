@@ -15,6 +15,7 @@ const (
 	idlePerHost   = 256
 	dialKeepAlive = 15 * time.Second
 	tlsTime       = 10 * time.Second
+	answerHeader  = 256 << 10        // bytes; the largest known are a tenth of it
 	silentTime    = 15 * time.Second // after which a connection of HTTP/2 is asked whether it lives
 )
 
@@ -33,12 +34,13 @@ func (h *health) standardBase() http.RoundTripper {
 				}
 				return conn, err
 			},
-			ForceAttemptHTTP2:   true,
-			MaxIdleConnsPerHost: idlePerHost,
-			IdleConnTimeout:     idleConnTime,
-			TLSHandshakeTimeout: tlsTime,
-			DisableCompression:  true, // an answer comes as it was asked for
-			HTTP2:               &http.HTTP2Config{SendPingTimeout: silentTime, PingTimeout: silentTime},
+			ForceAttemptHTTP2:      true,
+			MaxIdleConnsPerHost:    idlePerHost,
+			IdleConnTimeout:        idleConnTime,
+			TLSHandshakeTimeout:    tlsTime,
+			MaxResponseHeaderBytes: answerHeader,
+			DisableCompression:     true, // an answer comes as it was asked for
+			HTTP2:                  &http.HTTP2Config{SendPingTimeout: silentTime, PingTimeout: silentTime},
 		}
 	}
 	return h.base

@@ -24,6 +24,9 @@ type refusal struct {
 // reject answers in the shape of the dialect. Nothing was sent to an upstream.
 func (c *call) reject(f refusal) {
 	c.record.Status, c.record.Outcome, c.record.Reason, c.record.Error = f.status, Rejected, f.reason, f.text
+	if c.body == nil { // net/http reads the rest of the request before it replies
+		_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(lastWordTime))
+	}
 	h := c.w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Holdfast-Reason", f.reason)
