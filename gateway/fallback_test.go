@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"holdfast"
@@ -234,6 +235,7 @@ func TestB114_ParallelCallsLearnAtOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
+		synctest.Wait()
 		if len(a.seen()) != 1 || len(b.seen()) != 11 || time.Since(began) != 0 {
 			t.Errorf("a %d, b %d, after %v", len(a.seen()), len(b.seen()), time.Since(began))
 		}

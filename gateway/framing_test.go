@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"holdfast/gateway"
@@ -185,6 +186,10 @@ func TestB81_B84_B85_EventsComeWhenTheyAreSent(t *testing.T) {
 				}
 				if text.String() != start+block+strings.Repeat(hello, 60)+stopped+over || reads < 60 {
 					t.Errorf("%d bytes in %d reads", text.Len(), reads)
+				}
+				synctest.Wait()
+				if n := h.gateway.InFlight(); n != 0 {
+					t.Errorf("%d calls are in flight", n)
 				}
 			})
 		}
