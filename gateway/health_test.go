@@ -38,7 +38,7 @@ func TestB109_B117_ImpatientCallersHarmNobody(t *testing.T) {
 		for _, body := range []string{message, streamed(message)} {
 			bubble(t, name+" "+body[:9], func(t *testing.T) {
 				h := newHouse(t)
-				api := h.scripted("api", slowly(300*time.Millisecond, good))
+				api := h.scripted("api", delayed(300*time.Millisecond, good))
 				s := one("api", "")
 				s.Breaker = holdfast.BreakerSettings{Failures: 1}
 				h.open(s)
@@ -137,7 +137,7 @@ func TestB120_ProbesThatTellNothing(t *testing.T) {
 func TestB108_B115_HoldsOfACredential(t *testing.T) {
 	bubble(t, "B108 the later", func(t *testing.T) {
 		h := newHouse(t)
-		api := h.scripted("api", slowly(time.Second, respond(429, "", "Retry-After: 1")), slowly(1250*time.Millisecond, respond(429, "", "Retry-After: 50")), good)
+		api := h.scripted("api", delayed(time.Second, respond(429, "", "Retry-After: 1")), delayed(1250*time.Millisecond, respond(429, "", "Retry-After: 50")), good)
 		s := one("api", "")
 		s.Policy = holdfast.Policy{Attempts: -1}
 		h.open(s)

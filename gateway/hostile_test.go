@@ -354,7 +354,7 @@ func TestSlowBodies(t *testing.T) {
 // empty answer.
 func TestHalfClosedConnectionsGetNoFalseAnswer(t *testing.T) {
 	t.Parallel()
-	f := newFort(t, slowly(10*time.Second, good), nil)
+	f := newFort(t, delayed(10*time.Second, good), nil)
 	conn, err := net.Dial("tcp", f.addr)
 	if err != nil {
 		t.Fatal(err)

@@ -109,7 +109,7 @@ func TestB43_OneDeadlineOverAll(t *testing.T) {
 	for name, headers := range map[string][]string{"the policy's": nil, "the caller's": {"Holdfast-Deadline: 10s"}, "an SDK's": {"X-Stainless-Timeout: 10"}} {
 		bubble(t, name, func(t *testing.T) {
 			h := newHouse(t)
-			api := h.scripted("api", slowly(9900*time.Millisecond, respond(500, "")), hang)
+			api := h.scripted("api", delayed(9900*time.Millisecond, respond(500, "")), hang)
 			s := one("api", "")
 			if headers == nil {
 				s.Policy.Deadline = 10 * time.Second

@@ -72,8 +72,8 @@ func packed(status int, body string, headers ...string) http.HandlerFunc {
 
 func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-// slowly lets time pass before the reply.
-func slowly(d time.Duration, then http.HandlerFunc) http.HandlerFunc {
+// delayed lets time pass before the reply.
+func delayed(d time.Duration, then http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-time.After(d):
