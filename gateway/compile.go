@@ -120,8 +120,6 @@ func compileTarget(t Target) (*upstream, error) {
 		return nil, errors.New("its URL cannot be read") // the error would show the URL
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, errors.New("its URL must begin with http:// or https:// and name a host")
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return nil, errors.New("its URL must not have a query or a fragment: that of each request is passed on, and keys has the credentials")
 	case u.User != nil:
 		return nil, errors.New("its URL must not hold a user and password; keys has the credentials")
 	}
