@@ -177,9 +177,9 @@ func TestCallersWhoLeave(t *testing.T) {
 		upstream []any
 		body     string
 	}{
-		"B133 before an answer":   {[]any{20 * time.Second}, message},
-		"B134 before the content": {[]any{start, 20 * time.Second}, streamed(message)},
-		"B175 in the midst":       {[]any{start, block, hello, hello, 20 * time.Second}, streamed(message)},
+		"B133 before an answer":       {[]any{20 * time.Second}, message},
+		"B134 before the content":     {[]any{start, 20 * time.Second}, streamed(message)},
+		"B175 in the midst":           {[]any{start, block, hello, hello, 20 * time.Second}, streamed(message)},
 		"B133 B39 B40 while it waits": nil2,
 	} {
 		bubble(t, name, func(t *testing.T) {
