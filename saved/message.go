@@ -225,7 +225,7 @@ func markMessage(message object, line string) object {
 	content := slices.Clone(message.list("content"))
 	for i := range content {
 		block, _ := readObject(content[i])
-		if block.text("type") != "text" || !isString(block.at("text")) {
+		if block.text("type") != "text" || !filled(block.at("text")) {
 			continue
 		}
 		block.set("text", joined(appendQuoted(nil, line), block.at("text")))

@@ -235,7 +235,7 @@ func markResponse(response object, line string) object {
 		content := slices.Clone(item.list("content"))
 		for j := range content {
 			part, _ := readObject(content[j])
-			if part.text("type") != "output_text" || !isString(part.at("text")) {
+			if part.text("type") != "output_text" || !filled(part.at("text")) {
 				continue
 			}
 			part.set("text", joined(appendQuoted(nil, line), part.at("text")))

@@ -474,6 +474,8 @@ func TestTheMark(t *testing.T) {
 		{"places in the text move along", responses, "", cited, `"start_index":0,"end_index":7}],"logprobs":[],"text":"`, `"start_index":40,"end_index":47}],"logprobs":[],"text":"` + line},
 		{"thinking has none", messages, "", richMessage, `"See `, `"` + line + "See "},
 		{"no text, no mark", messages, "", strings.Replace(strings.Replace(goodMessage, `{"type":"text","text":"Because."}`, `{"type":"tool_use","id":"t","name":"n","input":{}}`, 1), "end_turn", "tool_use", 1), "", ""},
+		{"empty text, no mark", chat, "", strings.Replace(goodChat, `"content":"Because."`, `"content":"","tool_calls":[{"id":"c","type":"function","function":{"name":"n","arguments":"{}"}}]`, 1), "", ""},
+		{"an empty text before the real one", messages, "", strings.Replace(goodMessage, `{"type":"text","text":"Because."}`, `{"type":"text","text":""},{"type":"text","text":"Because."}`, 1), `"Because.`, `"` + line + "Because."},
 		{"JSON is not spoilt", messages, `{"model":"m","output_config":{"format":{"type":"json_schema","schema":{}}}}`, goodMessage, "", ""},
 		{"JSON of a completion", chat, `{"model":"m","response_format":{"type":"json_object"}}`, goodChat, "", ""},
 		{"JSON of a response", responses, `{"model":"m","text":{"format":{"type":"json_schema"}}}`, goodResponse, "", ""},
