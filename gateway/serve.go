@@ -61,7 +61,9 @@ func (g *Gateway) Serve(ctx context.Context, l net.Listener, secure *tls.Config,
 			err = server.Close()
 		}
 	}
-	_ = <-served // that it was closed
+	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
 	if err != nil {
 		return fmt.Errorf("gateway: shutting down: %w", err)
 	}
