@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -38,11 +39,12 @@ func run(ctx context.Context, args []string) error {
 		return play(ctx, args)
 	}
 	flags := flag.NewFlagSet("gateway", flag.ContinueOnError)
-	seconds := flags.Int("seconds", 110, "how long to measure, about")
+	seconds := flags.Int("seconds", 90, "how long to measure, about")
+	program := flags.String("holdfast", "", "the `program` to measure; empty: it is built")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	return compare(ctx, *seconds)
+	return compare(ctx, *seconds, *program)
 }
 
 // play is a role in a process of its own: role, address, and for a proxy that of the upstream and a folder.
@@ -62,8 +64,6 @@ func play(ctx context.Context, args []string) error {
 		return nil
 	case "proxy":
 		return proxy(ctx, l, args[2])
-	case "holdfast", "holdfast-log":
-		return gate(ctx, l, args[2], args[3], role == "holdfast-log")
 	default:
 		return fmt.Errorf("there is no role %q", role)
 	}
@@ -88,7 +88,7 @@ func loaded(args []string) error {
 }
 
 // compare starts everybody, measures, and prints the table.
-func compare(ctx context.Context, seconds int) error {
+func compare(ctx context.Context, seconds int, program string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	dir, err := os.MkdirTemp("", "holdfast-bench-")
@@ -96,12 +96,20 @@ func compare(ctx context.Context, seconds int) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if program == "" {
+		program = filepath.Join(dir, "holdfast")
+		build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/holdfast")
+		build.Dir, build.Stderr = "..", os.Stderr
+		if err := build.Run(); err != nil {
+			return fmt.Errorf("building holdfast: %w", err)
+		}
+	}
 	source := &subject{name: "upstream", command: self("upstream")}
 	if err := source.start(ctx, dir, ""); err != nil {
 		return err
 	}
 	var there []*subject
-	for _, s := range subjects() {
+	for _, s := range subjects(program) {
 		switch _, missing := exec.LookPath(s.needs); {
 		case s.command == nil:
 			s.addr = source.addr

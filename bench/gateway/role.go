@@ -5,9 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	_ "net/http/pprof" // on the default mux, for HOLDFAST_BENCH_PPROF
 	"net/url"
-	"os"
 	"time"
 )
 
@@ -34,18 +32,10 @@ func proxy(ctx context.Context, l net.Listener, upstream string) error {
 }
 
 func serve(ctx context.Context, l net.Listener, h http.Handler) error {
-	profile()
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() { server.Close() })
 	if err := server.Serve(l); err != http.ErrServerClosed {
 		return err
 	}
 	return nil
-}
-
-// profile lets pprof at the process.
-func profile() {
-	if addr := os.Getenv("HOLDFAST_BENCH_PPROF"); addr != "" {
-		go http.ListenAndServe(addr, nil) //nolint:errcheck // a profile that is not to be had shows itself
-	}
 }

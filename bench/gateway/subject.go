@@ -31,14 +31,14 @@ const (
 	noted = "Holdfast, logging"
 )
 
-func subjects() []*subject {
+func subjects(program string) []*subject {
 	return []*subject{
 		{name: "direct"},
 		{name: "nginx", needs: "nginx", command: nginx},
 		{name: "HAProxy", needs: "haproxy", command: haproxy},
 		{name: bare, command: self("proxy")},
-		{name: ours, command: self("holdfast")},
-		{name: noted, command: self("holdfast-log")},
+		{name: ours, command: holdfast(program, "error")},
+		{name: noted, command: holdfast(program, "info")},
 	}
 }
 
@@ -46,6 +46,23 @@ func self(role string) func(string, string, string) ([]string, error) {
 	return func(dir, listen, upstream string) ([]string, error) {
 		name, err := os.Executable()
 		return []string{name, role, listen, upstream, dir}, err
+	}
+}
+
+// holdfast is the gateway as it is served, with every protection on: breaker, pace with limits that are counted and never
+// reached, retry budget, a fallback, streams that are held back to their first content, pings, records of calls, metrics and
+// the admin listener; at the level info it writes a line for each call.
+func holdfast(program, level string) func(string, string, string) ([]string, error) {
+	return func(dir, listen, upstream string) ([]string, error) {
+		file := filepath.Join(dir, "holdfast.yaml")
+		text := fmt.Sprintf(`listen: %s
+admin: 127.0.0.1:0
+targets: [{name: api, url: "http://%s", dialect: anthropic}]
+routes: [{chain: [{target: api}, {target: api, model: claude-haiku-4-5}]}]
+pace: {requests_per_minute: 1000000000, input_tokens_per_minute: 1000000000000, output_tokens_per_minute: 1000000000000}
+log: {level: %s}
+`, listen, upstream, level)
+		return []string{program, "serve", "--config", file}, os.WriteFile(file, []byte(text), 0o600)
 	}
 }
 
@@ -105,7 +122,12 @@ func (s *subject) start(ctx context.Context, dir, upstream string) error {
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 2 * time.Second
-	cmd.Stderr = os.Stderr
+	output, err := os.Create(filepath.Join(dir, "output"))
+	if err != nil {
+		return err
+	}
+	defer output.Close()
+	cmd.Stdout, cmd.Stderr = output, output
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -118,7 +140,8 @@ func (s *subject) start(ctx context.Context, dir, upstream string) error {
 		}
 		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // a process has no other sign of being ready
 	}
-	return fmt.Errorf("%s takes no connection on %s", s.name, listen)
+	said, _ := os.ReadFile(output.Name())
+	return fmt.Errorf("%s takes no connection on %s: %s", s.name, listen, said)
 }
 
 // free is an address that nobody listens on.
