@@ -52,7 +52,7 @@ type stream struct {
 }
 
 const (
-	scratchSize = 4 << 10  // at first: most streams are slow, and many are open at once
+	scratchSize = 1 << 10  // at first: most streams are slow, and many are open at once
 	mostScratch = 32 << 10 // of one that fills it
 	queueSize   = 64 << 10 // a queue that has grown beyond it is not kept
 	lingerTime  = time.Second
