@@ -31,8 +31,11 @@ const leakText = `{"type":"content_block_delta","index":0,"delta":{"type":"text_
 func (m *slowModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.open.Add(1)
 	defer m.open.Add(-1)
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
+	head := make([]byte, 100)
+	if _, err := io.ReadFull(r.Body, head[:80]); err != nil {
+		return
+	}
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
 		return
 	}
 	pause := func() bool {
@@ -45,7 +48,7 @@ func (m *slowModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return false
 		}
 	}
-	if !strings.Contains(string(body), `"stream":true`) {
+	if !strings.Contains(string(head), `"stream":true`) {
 		if pause() {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{"type":"message","content":[{"type":"text","text":"one answer"}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":2}}`)
@@ -65,6 +68,12 @@ func (m *slowModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	say("message_delta", `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}`)
 	say("message_stop", `{"type":"message_stop"}`)
+}
+
+// leakBodies are requests with a stream and without. A prompt of 25,000 tokens is a usual one of a coding agent.
+var leakBodies = map[bool]string{
+	false: `{"model":"claude-sonnet-5-5","max_tokens":100,"messages":[{"role":"user","content":"one question"}]}`,
+	true:  `{"model":"claude-sonnet-5-5","max_tokens":100,"stream":true,"messages":[{"role":"user","content":"` + strings.Repeat("word ", 20_000) + `"}]}`,
 }
 
 // standing is a gateway between two networks, whose connections are counted apart.
@@ -100,8 +109,7 @@ func stand(t *testing.T, m *slowModel, through bool) *standing {
 
 // ask makes one call, and leaves it when the context ends.
 func (s *standing) ask(ctx context.Context, stream bool, first func()) error {
-	body := fmt.Sprintf(`{"model":"claude-sonnet-5-5","max_tokens":100,"stream":%v,"messages":[{"role":"user","content":"one question"}]}`, stream)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/v1/messages", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/v1/messages", strings.NewReader(leakBodies[stream]))
 	if err != nil {
 		return err
 	}
@@ -140,17 +148,20 @@ func held() (heap, stack uint64) {
 
 // Ten thousand calls, of which a fifth is left by its caller at some time, streams and answers alike, leave nothing behind.
 func TestGatewayKeepsNothingOfCallsThatEnded(t *testing.T) {
-	const calls, workers = 10_000, 50
+	calls, workers := 10_000, 50
+	if raceDetector { // it takes ten times as long
+		calls = 2000
+	}
 	before := runtime.NumGoroutine()
 	synctest.Test(t, func(t *testing.T) {
 		s := stand(t, &slowModel{words: 5, gap: 100 * time.Millisecond}, true)
 		var answered, left, wrong atomic.Int64
-		storm := func(seed uint64) {
+		storm := func(seed uint64, calls int) {
 			var wg sync.WaitGroup
 			for worker := range workers {
 				dice := rand.New(rand.NewPCG(seed, uint64(worker)))
 				wg.Go(func() {
-					for range calls / 2 / workers {
+					for range calls / workers {
 						ctx, cancel := context.WithCancel(t.Context())
 						leaves := dice.IntN(5) == 0
 						if leaves { // before the answer, or in the middle of it
@@ -175,11 +186,11 @@ func TestGatewayKeepsNothingOfCallsThatEnded(t *testing.T) {
 			s.base.CloseIdleConnections()
 			synctest.Wait()
 		}
-		storm(1)
+		storm(1, calls*7/10) // fills the rings of records
 		heap, _ := held()
-		storm(2)
+		storm(2, calls*3/10)
 		after, _ := held()
-		if answered.Load() != calls-left.Load() || wrong.Load() != 0 || left.Load() < calls/6 || left.Load() > calls/4 {
+		if n := int(left.Load()); int(answered.Load()) != calls-n || wrong.Load() != 0 || n < calls/6 || n > calls/4 {
 			t.Errorf("%d answered, %d left, %d went wrong", answered.Load(), left.Load(), wrong.Load())
 		}
 		if n := s.model.open.Load(); n != 0 {
@@ -188,8 +199,8 @@ func TestGatewayKeepsNothingOfCallsThatEnded(t *testing.T) {
 		if in, out := s.inside.Stats(), s.outside.Stats(); in.Open != 0 || out.Open != 0 || in.Peak > 2*workers {
 			t.Errorf("%d connections to the upstream are open, %d of callers; the most to the upstream were %d", in.Open, out.Open, in.Peak)
 		}
-		if after > heap+heap/10+256<<10 {
-			t.Errorf("the heap holds %d KB after the first half, and %d KB after the second", heap>>10, after>>10)
+		if after > heap+heap/10+256<<10 && !raceDetector {
+			t.Errorf("the heap holds %d KB after seven of ten, and %d KB after all", heap>>10, after>>10)
 		}
 	})
 	if after := runtime.NumGoroutine(); after > before {
@@ -197,9 +208,12 @@ func TestGatewayKeepsNothingOfCallsThatEnded(t *testing.T) {
 	}
 }
 
-// Two thousand streams of slow models, open at once, hold less than 64 KB each in the gateway. What caller and upstream hold in
+// Two thousand streams of slow models, each for a prompt of 100 KB, hold less than 64 KB each in the gateway when they are open at once. What caller and upstream hold in
 // the same process is measured without it, and taken off.
 func TestGatewayHoldsLittleOfASlowStream(t *testing.T) {
+	if raceDetector {
+		t.Skip("with the race detector everything is larger")
+	}
 	const streams, most = 2000, 64 << 10
 	open := func(through bool) (total uint64) {
 		synctest.Test(t, func(t *testing.T) {
@@ -212,7 +226,7 @@ func TestGatewayHoldsLittleOfASlowStream(t *testing.T) {
 				wg.Go(func() { _ = s.ask(ctx, true, begun.Done) })
 			}
 			begun.Wait()
-			time.Sleep(20 * time.Second) // twenty words
+			time.Sleep(5 * time.Second) // five words
 			nowHeap, nowStack := held()
 			if n := s.model.open.Load(); n != streams {
 				t.Errorf("%d streams are open, want %d", n, streams)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -13,57 +14,132 @@ import (
 // body is a request's body, whole, to be sent as often as needed: in memory, or in a file that has no name any more and
 // is mapped into it.
 type body struct {
-	data    []byte
-	release func()       // gives back the mapping, or memory that is used again; nil: nothing is to be given back
-	users   atomic.Int32 // beside the call itself
+	data    []byte // nil once it was given back
+	release func() // gives back the mapping, or memory that is used again; nil: nothing is to be given back
+
+	mu    sync.Mutex
+	users int  // beside the call itself
+	ended bool // the call is done with it
 }
 
-// Close is the call's own end with it. What is given back goes when nobody reads it any more: net/http may still be sending
-// what an upstream did not wait for.
+// Close is the call's own end with it, and may be called more than once. What is given back goes when nobody reads it any
+// more: net/http may still be sending what an upstream did not wait for.
 func (b *body) Close() {
-	if b.users.Add(-1) < 0 && b.release != nil {
-		b.release()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = true
+	b.giveBack()
+}
+
+// giveBack is called with the lock held.
+func (b *body) giveBack() {
+	if b.ended && b.users == 0 && b.data != nil {
+		release := b.release
+		b.data, b.release = nil, nil // which would keep it, too
+		if release != nil {
+			release()
+		}
 	}
+}
+
+// enter keeps the data where they are until leave. It returns nil when they are gone.
+func (b *body) enter() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.data != nil {
+		b.users++
+	}
+	return b.data
+}
+
+func (b *body) leave() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.users--
+	b.giveBack()
 }
 
 // reader gives the body once more. It must be closed, as net/http does at some time with every body.
 func (b *body) reader() io.ReadCloser {
-	if b.release == nil {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.release == nil && b.data != nil {
 		// net/http knows this kind of reader, and sends header and body with one write.
 		return io.NopCloser(bytes.NewReader(b.data))
 	}
-	b.users.Add(1)
-	return &bodyReader{Reader: bytes.NewReader(b.data), of: b}
+	r := &bodyReader{of: b}
+	if b.data == nil {
+		r.closed.Store(true)
+	} else {
+		b.users++
+	}
+	return r
 }
 
+// bodyReader reads a body that will be given back. net/http may close it while another of its goroutines reads: then
+// what is being read stays until that is over, for it may be another call's a moment later.
 type bodyReader struct {
-	*bytes.Reader
 	of     *body
+	at     int // of the one who reads
 	closed atomic.Bool
 }
 
 // Close may be called more than once.
 func (r *bodyReader) Close() error {
 	if !r.closed.Swap(true) {
-		r.of.Close()
+		r.of.leave()
 	}
 	return nil
 }
 
-// Read after Close must not touch what is no longer there.
-func (r *bodyReader) Read(p []byte) (int, error) {
-	if r.closed.Load() {
-		return 0, http.ErrBodyReadAfterClose
+// rest is what has not been read. It must be left.
+func (r *bodyReader) rest() ([]byte, error) {
+	data := r.of.enter()
+	switch {
+	case data == nil:
+		return nil, http.ErrBodyReadAfterClose
+	case r.closed.Load():
+		r.of.leave()
+		return nil, http.ErrBodyReadAfterClose
 	}
-	return r.Reader.Read(p)
+	return data[r.at:], nil
 }
 
-// WriteTo is Read's way for whoever asks for it.
-func (r *bodyReader) WriteTo(w io.Writer) (int64, error) {
-	if r.closed.Load() {
-		return 0, http.ErrBodyReadAfterClose
+// Len returns how much has not been read.
+func (r *bodyReader) Len() int {
+	rest, err := r.rest()
+	if err != nil {
+		return 0
 	}
-	return r.Reader.WriteTo(w)
+	defer r.of.leave()
+	return len(rest)
+}
+
+// Read implements io.Reader.
+func (r *bodyReader) Read(p []byte) (int, error) {
+	rest, err := r.rest()
+	if err != nil {
+		return 0, err
+	}
+	defer r.of.leave()
+	n := copy(p, rest)
+	r.at += n
+	if n == 0 && len(p) > 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// WriteTo implements io.WriterTo.
+func (r *bodyReader) WriteTo(w io.Writer) (int64, error) {
+	rest, err := r.rest()
+	if err != nil {
+		return 0, err
+	}
+	defer r.of.leave()
+	n, err := w.Write(rest)
+	r.at += n
+	return int64(n), err
 }
 
 // known is how a transport gets a body that it need not read or copy.

@@ -26,6 +26,13 @@ func (c *call) give(resp *http.Response) {
 	c.record.FirstContent = time.Since(c.record.Start)
 	c.w.WriteHeader(resp.StatusCode)
 	var err error
+	if resp.Request != nil {
+		resp.Request.Body = nil
+	}
+	if !c.canBeSaved() { // no attempt needs the prompt any more, and a stream may go on for long
+		c.body.Close()
+		c.bodies = nil
+	}
 	if c.record.Stream {
 		err = c.relay(resp)
 	} else {

@@ -32,6 +32,7 @@ func (c *call) send() {
 		out.Body, out.ContentLength = known{bytes.NewReader(c.body.data), c.body.data}, int64(len(c.body.data))
 	}
 	resp, err := t.RoundTrip(out)
+	out.Body = nil
 	if err != nil { // only for a caller who left
 		c.left()
 		return

@@ -149,6 +149,7 @@ func (t *Transport) Middleware(req *http.Request, next func(*http.Request) (*htt
 		saved = append(saved, holdfast.SavedAnswers[reply]{Load: c.saved})
 	}
 	answer, trace, err := holdfast.Do(req.Context(), &c.policy, c.attempt, saved...)
+	c.body = &payload{} // a stream may go on for long, and no attempt needs the prompt any more
 	return c.conclude(answer, trace, err)
 }
 

@@ -114,6 +114,7 @@ func (c *Conn) take(b []byte, now time.Time) (n int) {
 		k := copy(b[n:], front.data)
 		n += k
 		if front.data = front.data[k:]; len(front.data) == 0 {
+			*front = segment{} // whose bytes the array would keep
 			c.inbox = c.inbox[1:]
 		}
 	}
