@@ -379,19 +379,25 @@ func flood(w http.ResponseWriter, r *http.Request, text string) {
 	}
 }
 
-// bomb is a gzip body that unpacks to as many bytes as there is patience for.
+// bomb is a gzip body that unpacks to 2 GB, of 2 MB: the same member again and again.
 func bomb(w http.ResponseWriter, r *http.Request, kind, begin, text string) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Encoding", "gzip")
-	z := gzip.NewWriter(w)
-	_, _ = io.WriteString(z, begin)
-	piece := bytes.Repeat([]byte(text), 1<<20/len(text))
-	for range 300 { // 300 MB in 300 KB
-		if _, err := z.Write(piece); err != nil || r.Context().Err() != nil {
+	_, _ = w.Write(zipped(begin))
+	member := zipped(strings.Repeat(text, 1<<20/len(text)))
+	for range 2000 {
+		if _, err := w.Write(member); err != nil || r.Context().Err() != nil {
 			return
 		}
 	}
+}
+
+func zipped(text string) []byte {
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	_, _ = io.WriteString(z, text)
 	_ = z.Close()
+	return out.Bytes()
 }
 
 // What an upstream, or whoever has taken its place, may send without end.

@@ -345,7 +345,7 @@ func TestB136_AbandonedStreamsLetTheUpstreamGo(t *testing.T) {
 			if err != nil || resp.StatusCode != 200 {
 				t.Fatalf("%v", err)
 			}
-			defer resp.Body.Close() // nobody reads it
+			t.Cleanup(func() { _ = resp.Body.Close() }) // nobody reads it
 		}
 		began := time.Now()
 		if r := h.ask("/v1/messages", message); r.StatusCode != 200 || time.Since(began) > 31*time.Second {
