@@ -39,7 +39,7 @@ func (c *call) keep(resp *http.Response) {
 	if a == nil || a.over || c.record.Source == holdfast.Saved {
 		return
 	}
-	kept := &Saved{ContentType: resp.Header.Get("Content-Type"), Body: a.body, Model: c.record.Model, At: time.Now()}
+	kept := &Saved{ContentType: resp.Header.Get("Content-Type"), Body: a.body, At: time.Now()} // its model is what the answer says
 	err := c.s.settings.Saved.Keep(context.WithoutCancel(c.r.Context()), c.question(), kept)
 	if err != nil && c.s.settings.Log != nil {
 		c.s.settings.Log.Warn("an answer could not be saved", "trace", c.record.ID, "error", err.Error())
