@@ -2,8 +2,10 @@ package gateway
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"sync"
@@ -233,11 +235,14 @@ func readUpTo(src io.Reader, length, most int64) (data []byte, more bool, err er
 	return buffer.Bytes(), most > 0 && int64(buffer.Len()) > most, err
 }
 
+// errNoRoom is a body for which there is no room on the disk: nothing that the caller did.
+var errNoRoom = errors.New("no room for a temporary file")
+
 // spool keeps a large body in a temporary file.
 func spool(begun []byte, src io.Reader, most int64) (*body, error) {
 	file, err := os.CreateTemp("", "holdfast-body-*")
 	if err != nil {
-		return nil, fmt.Errorf("keeping it in a file: %w", err)
+		return nil, fmt.Errorf("%w: %w", errNoRoom, err)
 	}
 	defer func() {
 		_ = file.Close()
@@ -247,7 +252,10 @@ func spool(begun []byte, src io.Reader, most int64) (*body, error) {
 		src = io.LimitReader(src, most-int64(len(begun))+1)
 	}
 	size, err := io.Copy(file, io.MultiReader(bytes.NewReader(begun), src))
+	var disk *fs.PathError
 	switch {
+	case errors.As(err, &disk): // of the file, not of the caller
+		return nil, fmt.Errorf("%w: %w", errNoRoom, err)
 	case err != nil:
 		return nil, err
 	case most > 0 && size > most:

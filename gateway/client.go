@@ -48,12 +48,12 @@ func (c *call) admit() bool {
 		key, own = callerKey(h), false
 	}
 	if key == "" {
-		c.reject(refusal{http.StatusUnauthorized, "client-key", "it carries no client key; send one as x-api-key, as a bearer token or as holdfast-key", 0, false})
+		c.reject(refusal{http.StatusUnauthorized, "client-key", "it carries no client key; send one as x-api-key, as a bearer token or as holdfast-key", 0, false, 0})
 		return false
 	}
 	c.client = find(c.s.clients, key)
 	if c.client == nil {
-		c.reject(refusal{http.StatusUnauthorized, "client-key", "its client key is not known to the gateway", 0, false})
+		c.reject(refusal{http.StatusUnauthorized, "client-key", "its client key is not known to the gateway", 0, false, 0})
 		return false
 	}
 	c.record.Client = c.client.Name
@@ -62,7 +62,7 @@ func (c *call) admit() bool {
 	}
 	if p := c.client.pace; p != nil && !p.Allow(time.Time{}, holdfast.Tokens{}) {
 		wait := time.Minute / time.Duration(c.client.RequestsPerMinute)
-		c.reject(refusal{http.StatusTooManyRequests, "client-limit", fmt.Sprintf("client %s may send %d requests a minute", c.client.Name, c.client.RequestsPerMinute), wait, true})
+		c.reject(refusal{http.StatusTooManyRequests, "client-limit", fmt.Sprintf("client %s may send %d requests a minute", c.client.Name, c.client.RequestsPerMinute), wait, true, 0})
 		return false
 	}
 	return true

@@ -129,7 +129,7 @@ func (c *call) failed(fault any) {
 func (c *call) serve() {
 	if c.g.draining.Load() {
 		c.w.Header().Set("Connection", "close")
-		c.reject(refusal{http.StatusServiceUnavailable, "draining", "the gateway is shutting down; another instance will take the request", time.Second, true})
+		c.reject(refusal{http.StatusServiceUnavailable, "draining", "the gateway is shutting down; another instance will take the request", time.Second, true, 0})
 		return
 	}
 	if c.r.ProtoMajor == 1 && len(c.r.TransferEncoding) > 0 {
@@ -138,13 +138,17 @@ func (c *call) serve() {
 		c.w.Header().Set("Connection", "close")
 	}
 	if c.r.Method == http.MethodConnect {
-		c.reject(refusal{http.StatusMethodNotAllowed, "method", "the gateway is no proxy for other hosts; it is used as the base URL of an API", 0, false})
+		c.reject(refusal{http.StatusMethodNotAllowed, "method", "the gateway is no proxy for other hosts; it is used as the base URL of an API", 0, false, 0})
 		return
 	}
 	if !c.admit() {
 		return
 	}
-	if c.r.Header.Get("Upgrade") != "" && isUpgrade(c.r.Header) {
+	if len(c.s.clients) == 0 && fromAPage(c.r) {
+		c.reject(refusal{http.StatusForbidden, "web-page", "a web page asks, and without clients the gateway serves this machine's own programs alone; name clients to serve pages", 0, false, 0})
+		return
+	}
+	if isUpgrade(c.r) {
 		c.upgrade()
 		return
 	}
@@ -172,15 +176,18 @@ func (c *call) read() bool {
 		return true
 	case errors.As(err, &tooLarge):
 		c.w.Header().Set("Connection", "close")
-		c.reject(refusal{http.StatusRequestEntityTooLarge, "too-large", tooLarge.Error(), 0, false})
+		c.reject(refusal{http.StatusRequestEntityTooLarge, "too-large", tooLarge.Error(), 0, false, 0})
 	case isTimeout(err):
 		c.w.Header().Set("Connection", "close")
-		c.reject(refusal{http.StatusRequestTimeout, "slow-body", fmt.Sprintf("the request's body did not come within %v of its last part", orDefault(c.s.settings.BodyTimeout, defaultBodyTimeout)), 0, false})
+		c.reject(refusal{http.StatusRequestTimeout, "slow-body", fmt.Sprintf("the request's body did not come within %v of its last part", orDefault(c.s.settings.BodyTimeout, defaultBodyTimeout)), 0, false, 0})
 	case c.r.Context().Err() != nil: // net/http ends it for a timeout too
 		c.left()
+	case errors.Is(err, errNoRoom):
+		c.w.Header().Set("Connection", "close")
+		c.reject(refusal{http.StatusServiceUnavailable, "no-room", "the gateway has no room on its disk to keep the body", time.Second, true, 0})
 	default:
 		c.w.Header().Set("Connection", "close")
-		c.reject(refusal{http.StatusBadRequest, "bad-body", "the request's body could not be read: " + plain(err), 0, false})
+		c.reject(refusal{http.StatusBadRequest, "bad-body", "the request's body could not be read: " + plain(err), 0, false, 0})
 	}
 	return false
 }
@@ -189,7 +196,7 @@ func (c *call) read() bool {
 func (c *call) plan() bool {
 	c.route = c.s.route(c)
 	if c.route == nil {
-		c.reject(refusal{http.StatusNotFound, "no-route", "no route of the gateway takes this request: no target speaks its dialect", 0, false})
+		c.reject(refusal{http.StatusNotFound, "no-route", "no route of the gateway takes this request: no target speaks its dialect", 0, false, 0})
 		return false
 	}
 	c.record.Route = c.route.name
@@ -201,7 +208,11 @@ func (c *call) plan() bool {
 func (c *call) left() {
 	c.record.Status, c.record.Outcome = statusClientLeft, Left
 	if context.Cause(c.r.Context()) == errShutdown {
-		c.reject(refusal{http.StatusServiceUnavailable, "draining", "the gateway was shut down before the call was over", time.Second, true})
+		f := refusal{http.StatusServiceUnavailable, "draining", "the gateway was shut down before the call was over", time.Second, true, 0}
+		if n := c.record.Trace.Sent(); n > 0 { // it may have been answered, and paid for
+			f.sent, f.again, f.wait = n, false, 0
+		}
+		c.reject(f)
 		return
 	}
 	c.broken = true // he may have closed his half alone: nothing must look like an answer

@@ -37,8 +37,8 @@ func (l *lineup) know(caller http.Header) {
 	}
 	l.policy.Judge = func(err error) holdfast.Verdict {
 		v := holdfast.Judge(err)
-		v.Message, v.Type, v.Code = l.hide(v.Message), l.hide(v.Type), l.hide(v.Code)
-		return v
+		v.Type, v.Code = l.hide(v.Type), l.hide(v.Code)
+		return worded(v)
 	}
 }
 
@@ -102,3 +102,27 @@ func (b *errorBody) Read(p []byte) (int, error) {
 
 // Close does nothing.
 func (b *errorBody) Close() error { return nil }
+
+// worded is a verdict as it may be kept and logged: upstreams quote the prompt in their messages.
+func worded(v holdfast.Verdict) holdfast.Verdict {
+	v.Message, v.Type, v.Code = "", word(v.Type), word(v.Code)
+	return v
+}
+
+// mostWord is how long a word of an upstream may be.
+const mostWord = 100
+
+// word is what an upstream says as a word of its API, and nothing if it is a text: that may quote anything.
+func word(text string) string {
+	if len(text) > mostWord {
+		return ""
+	}
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-', c == '.', c == ':', c == '/', c == '[', c == ']':
+		default:
+			return ""
+		}
+	}
+	return text
+}

@@ -180,9 +180,9 @@ func heap(work func()) (grown int64) {
 func TestSmuggledRequests(t *testing.T) {
 	t.Parallel()
 	f := newFort(t, nil, nil)
-	const inner = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
+	const inner = "GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	post := func(headers, body string) string {
-		return "POST /v1/messages HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + headers + "\r\n" + body
+		return "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + headers + "\r\n" + body
 	}
 	chunked := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(message), message)
 	length := fmt.Sprintf("Content-Length: %d\r\n", len(message))
@@ -191,7 +191,7 @@ func TestSmuggledRequests(t *testing.T) {
 		refused    bool // at once, and nothing of it is sent
 	}{
 		{"TE and CL", post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", chunked), false},
-		{"CL and TE, with a request behind", "POST /v1/messages HTTP/1.1\r\nHost: x\r\n" + fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n", len("0\r\n\r\n"+inner)) + "\r\n0\r\n\r\n" + inner, false},
+		{"CL and TE, with a request behind", "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\n" + fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n", len("0\r\n\r\n"+inner)) + "\r\n0\r\n\r\n" + inner, false},
 		{"two lengths", post(length+"Content-Length: 3\r\n", message), true},
 		{"a list of lengths", post("Content-Length: 3, 4\r\n", message), true},
 		{"a length with a sign", post("Content-Length: +3\r\n", "abc"), true},
@@ -216,10 +216,10 @@ func TestSmuggledRequests(t *testing.T) {
 		{"many chunk extensions", post("Transfer-Encoding: chunked\r\n", strings.Repeat("1;"+strings.Repeat("e", 3000)+"\r\na\r\n", 400)+"0\r\n\r\n"), true},
 		{"no host", "GET /v1/models HTTP/1.1\r\n\r\n", true},
 		{"two hosts", "GET /v1/models HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", true},
-		{"a method that is none", "GE T /v1/models HTTP/1.1\r\nHost: x\r\n\r\n", true},
-		{"an unknown version", "GET /v1/models HTTP/9.9\r\nHost: x\r\n\r\n", true},
-		{"a body with a GET", "GET /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: " + fmt.Sprint(len(inner)) + "\r\n\r\n" + inner, false},
-		{"CRLF in a path", "GET /v1/mod%0d%0aX-Evil:%201 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", false},
+		{"a method that is none", "GE T /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n", true},
+		{"an unknown version", "GET /v1/models HTTP/9.9\r\nHost: localhost\r\n\r\n", true},
+		{"a body with a GET", "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: " + fmt.Sprint(len(inner)) + "\r\n\r\n" + inner, false},
+		{"CRLF in a path", "GET /v1/mod%0d%0aX-Evil:%201 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", false},
 		{"an absolute address", "GET http://evil.test/v1/models HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n", false},
 		{"CONNECT", "CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n", true},
 		{"a huge header", post("X-A: "+strings.Repeat("a", 200<<10)+"\r\n"+length, message), true},
@@ -316,7 +316,7 @@ func TestLargeBodies(t *testing.T) {
 	if n := f.requests.Load(); n != 1 {
 		t.Errorf("%d requests reached the upstream", n)
 	}
-	said := f.raw("POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 500000000000\r\nExpect: 100-continue\r\n\r\n")
+	said := f.raw("POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500000000000\r\nExpect: 100-continue\r\n\r\n")
 	if !strings.HasPrefix(said, "HTTP/1.1 413") || !strings.Contains(said, "max_body") {
 		t.Errorf("a length above the limit: %.300s", said)
 	}
@@ -330,7 +330,7 @@ func TestSlowBodies(t *testing.T) {
 	locked := newFort(t, nil, func(s *gateway.Settings) {
 		s.Clients = []gateway.Client{{Name: "x", KeySHA256: strings.Repeat("0", 64)}}
 	})
-	const begun = "POST /v1/messages HTTP/1.1\r\nHost: x\r\n"
+	const begun = "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\n"
 	for _, c := range []struct {
 		name, text, status, reason string
 		at                         *fort
@@ -360,7 +360,7 @@ func TestHalfClosedConnectionsGetNoFalseAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_, _ = fmt.Fprintf(conn, "POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(message), message)
+	_, _ = fmt.Fprintf(conn, "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(message), message)
 	_ = conn.(*net.TCPConn).CloseWrite()
 	_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
 	if said, _ := io.ReadAll(conn); len(said) != 0 {

@@ -19,11 +19,17 @@ type refusal struct {
 	text   string
 	wait   time.Duration
 	again  bool // the client may well repeat it
+	sent   int  // attempts that were sent all the same
 }
 
-// reject answers in the shape of the dialect. Nothing was sent to an upstream.
+// reject answers in the shape of the dialect.
 func (c *call) reject(f refusal) {
 	c.record.Status, c.record.Outcome, c.record.Reason, c.record.Error = f.status, Rejected, f.reason, f.text
+	text := "Holdfast did not send this request: " + f.text
+	if f.sent > 0 {
+		c.record.Outcome = Failed
+		text = "Holdfast has no answer to this request, which was sent and may have been done: " + f.text
+	}
 	if c.body == nil { // net/http reads the rest of the request before it replies
 		_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(lastWordTime))
 	}
@@ -31,7 +37,7 @@ func (c *call) reject(f refusal) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Holdfast-Reason", f.reason)
 	h.Set("Holdfast-Trace", c.record.ID)
-	h.Set("Holdfast-Attempts", "0")
+	h.Set("Holdfast-Attempts", strconv.Itoa(f.sent))
 	if !f.again {
 		h.Set("X-Should-Retry", "false")
 	}
@@ -39,7 +45,7 @@ func (c *call) reject(f refusal) {
 		h.Set("Retry-After", strconv.FormatInt(int64((f.wait+time.Second-1)/time.Second), 10))
 	}
 	typ := wire.ErrorType(c.dialect, f.status)
-	body := wire.ErrorBody(c.dialect, typ, "", "Holdfast did not send this request: "+f.text, "")
+	body := wire.ErrorBody(c.dialect, typ, "", text, "")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	c.w.WriteHeader(f.status)
 	n, _ := c.w.Write(body) // a caller who is gone cannot be told

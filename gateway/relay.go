@@ -63,7 +63,7 @@ func (c *call) header(resp *http.Response) {
 		h["Holdfast-Stacked"] = []string{strconv.Itoa(c.record.Stacked)}
 	}
 	if e := transport.ErrorOf(resp); e != nil {
-		c.record.Reason, c.record.Error = h.Get("Holdfast-Reason"), wire.Scrub(c.lineup.hide(e.Error()), maxErrorText)
+		c.record.Reason, c.record.Error = h.Get("Holdfast-Reason"), wire.Scrub(c.lineup.hide(told(*e).Error()), maxErrorText)
 		if c.record.Reason == "" {
 			c.record.Reason = "upstream-error" // it could not be retried
 			if e.Reason != nil {
@@ -85,6 +85,12 @@ func (c *call) header(resp *http.Response) {
 		}
 		h["X-Accel-Buffering"] = []string{"no"} // a proxy in front of us must not hold events back either
 	}
+}
+
+// told is an error without what the upstream says in its own words: they are for the caller, and may quote his prompt.
+func told(e holdfast.Error) *holdfast.Error {
+	e.Verdict = worded(e.Verdict)
+	return &e
 }
 
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}

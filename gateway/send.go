@@ -77,7 +77,7 @@ func (c *call) delivery() Delivery {
 // over takes what the transport tells at the end of the call.
 func (c *call) over(e transport.End) {
 	r := &c.record
-	r.Trace, r.StopReason = e.Trace, e.StopReason
+	r.Trace, r.StopReason = e.Trace, word(e.StopReason)
 	r.Input, r.Output, r.CacheRead, r.CacheWrite = e.Tokens.Input, e.Tokens.Output, e.Tokens.CacheRead, e.Tokens.CacheWrite
 	r.Target, r.Source = e.Trace.Target(), e.Trace.Source
 	switch {
@@ -94,11 +94,7 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 	st := c.lineup.find(t.Name)
 	st.address(req)
 	h := req.Header
-	for name := range h {
-		if strings.HasPrefix(name, "Holdfast-") { // words between the caller and the gateway
-			delete(h, name)
-		}
-	}
+	dropOwn(h)
 	if st.secret != "" {
 		setKey(h, st.entry.up.Auth, st.secret)
 	}
@@ -119,6 +115,15 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	c.attach(req, st)
 	return c.s.settings.Base.RoundTrip(req)
+}
+
+// dropOwn takes out the words between the caller and the gateway.
+func dropOwn(h http.Header) {
+	for name := range h {
+		if strings.HasPrefix(name, "Holdfast-") {
+			delete(h, name)
+		}
+	}
 }
 
 // attach puts the body on, as the target is to see it.

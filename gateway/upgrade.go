@@ -8,10 +8,16 @@ import (
 	"strings"
 )
 
-func isUpgrade(h http.Header) bool {
-	for _, list := range h["Connection"] {
+// isUpgrade reports whether a connection is to become a web socket. Other offers, such as the h2c of some clients, may be
+// ignored (RFC 9110, 7.8), and such a request is one like any other.
+func isUpgrade(r *http.Request) bool {
+	return r.Method == http.MethodGet && names(r.Header["Upgrade"], "websocket") && names(r.Header["Connection"], "upgrade")
+}
+
+func names(lists []string, wanted string) bool {
+	for _, list := range lists {
 		for token := range strings.SplitSeq(list, ",") {
-			if strings.EqualFold(strings.TrimSpace(token), "upgrade") {
+			if strings.EqualFold(strings.TrimSpace(token), wanted) {
 				return true
 			}
 		}
@@ -34,12 +40,13 @@ func (c *call) upgrade() {
 		ErrorLog:  log.New(io.Discard, "", 0),
 		Rewrite: func(p *httputil.ProxyRequest) {
 			st.address(p.Out)
+			dropOwn(p.Out.Header)
 			if st.secret != "" {
 				setKey(p.Out.Header, st.entry.up.Auth, st.secret)
 			}
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			c.reject(refusal{http.StatusBadGateway, "no-answer", "the upstream could not be reached: " + plain(err), 0, false})
+			c.reject(refusal{http.StatusBadGateway, "no-answer", "the upstream could not be reached: " + plain(err), 0, false, 0})
 		},
 	}
 	proxy.ServeHTTP(status, c.r)
