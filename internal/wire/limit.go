@@ -33,6 +33,7 @@ const mostLimit = 1_000_000_000_000
 
 // limitNames are the headers of one limit: what it is, what remains, when it is
 // full again.
+// They have their canonical form.
 type limitNames struct{ limit, remaining, reset string }
 
 func anthropicLimit(name string) limitNames {
@@ -55,6 +56,9 @@ var (
 // Limits reads the rate-limit headers of a reply, in both dialects. What is
 // missing, negative, malformed or absurd tells nothing.
 func Limits(h http.Header, now time.Time) RateLimits {
+	if !tellLimits(h) {
+		return RateLimits{}
+	}
 	now = serverTime(h, now)
 	return RateLimits{
 		Requests: readLimit(h, requestLimits, now), Input: readLimit(h, inputLimits, now),
@@ -62,15 +66,34 @@ func Limits(h http.Header, now time.Time) RateLimits {
 	}
 }
 
+// tellLimits is asked of every reply.
+func tellLimits(h http.Header) bool {
+	for name := range h {
+		if strings.HasPrefix(name, "Anthropic-Ratelimit-") || strings.HasPrefix(name, "X-Ratelimit-") {
+			return true
+		}
+	}
+	return false
+}
+
 func readLimit(h http.Header, names []limitNames, now time.Time) RateLimit {
 	for _, n := range names {
-		r := RateLimit{Limit: count(h.Get(n.limit)), Remaining: count(h.Get(n.remaining))}
+		r := RateLimit{Limit: count(first(h[n.limit])), Remaining: count(first(h[n.remaining]))}
 		if r.Limit > 0 && r.Remaining >= 0 && r.Remaining <= r.Limit {
-			r.Full = parseReset(h.Get(n.reset), now)
+			r.Full = parseReset(first(h[n.reset]), now)
 			return r
 		}
 	}
 	return RateLimit{}
+}
+
+// first is h.Get of a name that has its canonical form, which is not put into it
+// again for each of a dozen headers of each reply.
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
 }
 
 // count reads a whole number; -1 for all that is none.

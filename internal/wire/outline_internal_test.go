@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -44,6 +45,18 @@ func TestStringsEndAtTheirQuote(t *testing.T) {
 			}
 			if got, want := skipString([]byte(text), i), min(plainly([]byte(text), i), len(text)); got != want {
 				t.Errorf("%q from %d: %d, want %d", text, i, got, want)
+			}
+		}
+	}
+}
+
+func TestNamesOfLimitsAreCanonical(t *testing.T) {
+	for _, list := range [][]limitNames{requestLimits, inputLimits, outputLimits, tokenLimits} {
+		for _, names := range list {
+			for _, name := range []string{names.limit, names.remaining, names.reset} {
+				if http.CanonicalHeaderKey(name) != name {
+					t.Errorf("%s is not canonical", name)
+				}
 			}
 		}
 	}
