@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"time"
 )
@@ -61,11 +62,22 @@ func answer(conn net.Conn, replies map[work][]byte) {
 	}
 }
 
+// usualHeaders are those that the Claude API sends with every answer.
+func usualHeaders() string {
+	reset := time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
+	text := "Date: " + time.Now().UTC().Format(http.TimeFormat) + "\r\nRequest-Id: req_011CSHoEeqs5C35K2UUqR7Fy\r\n" +
+		"Anthropic-Organization-Id: 00000000-0000-0000-0000-000000000000\r\nServer: cloudflare\r\nCf-Cache-Status: DYNAMIC\r\nX-Robots-Tag: none\r\n"
+	for _, limit := range []string{"Requests", "Input-Tokens", "Output-Tokens", "Tokens"} {
+		text += fmt.Sprintf("Anthropic-Ratelimit-%[1]s-Limit: 100000000\r\nAnthropic-Ratelimit-%[1]s-Remaining: 99999999\r\nAnthropic-Ratelimit-%[1]s-Reset: %[2]s\r\n", limit, reset)
+	}
+	return text
+}
+
 func messageReply() []byte {
 	body := `{"id":"msg_01XFDUDYJgAACzvnptvVoYEL","type":"message","role":"assistant","model":"claude-sonnet-5-5","content":[{"type":"text",` +
 		`"text":"The sky looks blue because air scatters short waves of light more than long ones."}],"stop_reason":"end_turn","stop_sequence":null,` +
 		`"usage":{"input_tokens":25,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":21,"service_tier":"standard"}}`
-	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nRequest-Id: req_011CSHoEeqs5C35K2UUqR7Fy\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s", usualHeaders(), len(body), body)
 }
 
 func event(name, data string) []byte {

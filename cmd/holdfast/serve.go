@@ -73,6 +73,7 @@ func (o *serveOptions) run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
+	defer collectSeldomHere()()
 	return service.run(ctx)
 }
 
