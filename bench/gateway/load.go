@@ -26,7 +26,7 @@ func dial(addr string) (*client, error) {
 	return &client{conn, bufio.NewReaderSize(conn, 16<<10)}, nil
 }
 
-func (c *client) close() { c.conn.Close() }
+func (c *client) close() { _ = c.conn.Close() }
 
 var errReply = errors.New("a reply that is no answer")
 

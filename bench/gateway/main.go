@@ -25,7 +25,6 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	err := run(ctx, os.Args[1:])
 	stop()
 	if err != nil {
@@ -56,10 +55,10 @@ func play(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	switch role := args[0]; role {
 	case "upstream":
-		context.AfterFunc(ctx, func() { l.Close() })
+		context.AfterFunc(ctx, func() { _ = l.Close() })
 		_ = upstream(l)
 		return nil
 	case "proxy":
@@ -83,7 +82,9 @@ func loaded(args []string) error {
 		}
 	}
 	d, err := drive(args[0], request(work(args[1]), n[0]), n[1], time.Duration(n[2])*time.Second)
-	fmt.Printf("%.0f/s, %.1f MB/s\n", d.perSecond(), d.megabytes())
+	if err == nil {
+		_, err = fmt.Fprintf(os.Stdout, "%.0f/s, %.1f MB/s\n", d.perSecond(), d.megabytes())
+	}
 	return err
 }
 
@@ -114,7 +115,7 @@ func compare(ctx context.Context, seconds int, program string) error {
 		case s.command == nil:
 			s.addr = source.addr
 		case s.needs != "" && missing != nil:
-			fmt.Printf("%s is not installed: left out\n", s.name)
+			_, _ = fmt.Fprintf(os.Stdout, "%s is not installed: left out\n", s.name)
 			continue
 		default:
 			if err := s.start(ctx, dir, source.addr); err != nil {

@@ -33,7 +33,7 @@ func proxy(ctx context.Context, l net.Listener, upstream string) error {
 
 func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
-	context.AfterFunc(ctx, func() { server.Close() })
+	context.AfterFunc(ctx, func() { _ = server.Close() })
 	if err := server.Serve(l); err != http.ErrServerClosed {
 		return err
 	}

@@ -126,7 +126,7 @@ func (s *subject) start(ctx context.Context, dir, upstream string) error {
 	if err != nil {
 		return err
 	}
-	defer output.Close()
+	defer func() { _ = output.Close() }() // the process has its own
 	cmd.Stdout, cmd.Stderr = output, output
 	if err := cmd.Start(); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (s *subject) start(ctx context.Context, dir, upstream string) error {
 	s.addr, s.pid = listen, cmd.Process.Pid
 	for range 100 {
 		if conn, err := net.Dial("tcp", listen); err == nil {
-			conn.Close()
+			_ = conn.Close()
 			return nil
 		}
 		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // a process has no other sign of being ready
@@ -150,7 +150,7 @@ func free() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	return l.Addr().String(), nil
 }
 

@@ -172,7 +172,8 @@ func (t *table) named(name string) *figures {
 func (t *table) write(w io.Writer) error {
 	direct, std := t.named("direct"), t.named(bare)
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(out, "\tsmall answers\tof direct\tof ReverseProxy\twork\tadded p50\tadded p99\tto first token\t50,000 tokens\twork\tlong streams\twork\ta stream holds\t")
+	put := func(format string, values ...any) { _, _ = fmt.Fprintf(out, format, values...) } // Flush tells what goes wrong
+	put("\tsmall answers\tof direct\tof ReverseProxy\twork\tadded p50\tadded p99\tto first token\t50,000 tokens\twork\tlong streams\twork\ta stream holds\t\n")
 	for _, s := range t.subjects {
 		f := t.rows[s]
 		added := func(t, base times, at float64) string {
@@ -184,7 +185,7 @@ func (t *table) write(w io.Writer) error {
 		if len(f.memory) > 0 {
 			held = fmt.Sprintf("%.1f KB", median(f.memory)/1024)
 		}
-		fmt.Fprintf(out, "%s\t%.0f/s\t%.2f\t%.2f\t%.0f µs\t%s\t%s\t%s\t%.0f/s (%.2f)\t%.0f µs\t%.0f MB/s (%.2f)\t%.0f µs\t%s\t\n", s.name,
+		put("%s\t%.0f/s\t%.2f\t%.2f\t%.0f µs\t%s\t%s\t%s\t%.0f/s (%.2f)\t%.0f µs\t%.0f MB/s (%.2f)\t%.0f µs\t%s\t\n", s.name,
 			median(f.small), ratio(f.small, direct.small), ratio(f.small, std.small), median(f.cost),
 			added(f.steady, direct.steady, 0.5), added(f.steady, direct.steady, 0.99), added(f.first, direct.first, 0.5),
 			median(f.big), ratio(f.big, std.big), median(f.bigCost), median(f.long), ratio(f.long, std.long), median(f.longCost), held)

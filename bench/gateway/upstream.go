@@ -38,7 +38,7 @@ func upstream(l net.Listener) error {
 }
 
 func answer(conn net.Conn, replies map[work][]byte) {
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	for r := bufio.NewReaderSize(conn, 16<<10); ; {
 		h, err := readHead(r)
 		if err != nil {
@@ -124,7 +124,7 @@ func trickle(conn net.Conn) error {
 		return err
 	}
 	for range slowWords {
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // nobody waits for it to be interrupted: the process is killed
 		if _, err := conn.Write(appendChunk(nil, word(" slow"))); err != nil {
 			return err
 		}
