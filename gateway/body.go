@@ -69,7 +69,7 @@ func (b *body) reader() io.ReadCloser {
 		// net/http knows this kind of reader, and sends header and body with one write.
 		return io.NopCloser(bytes.NewReader(b.data))
 	}
-	r := &bodyReader{of: b}
+	r := &bodyReader{of: b, size: len(b.data)}
 	if b.data == nil {
 		r.closed.Store(true)
 	} else {
@@ -82,6 +82,7 @@ func (b *body) reader() io.ReadCloser {
 // what is being read stays until that is over, for it may be another call's a moment later.
 type bodyReader struct {
 	of     *body
+	size   int
 	at     int // of the one who reads
 	closed atomic.Bool
 }
@@ -117,8 +118,12 @@ func (r *bodyReader) Len() int {
 	return len(rest)
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. net/http looks for the end of a body when all of it has been sent; by then an upstream may have
+// answered, and the call may be over. To tell it that the body is closed would make it give up a good connection.
 func (r *bodyReader) Read(p []byte) (int, error) {
+	if r.at > 0 && r.at == r.size {
+		return 0, io.EOF
+	}
 	rest, err := r.rest()
 	if err != nil {
 		return 0, err

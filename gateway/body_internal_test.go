@@ -72,6 +72,9 @@ func TestBodiesAreReadToTheirEnd(t *testing.T) {
 				t.Errorf("%d bytes of %d, %v", len(got), size, err)
 			}
 			_ = r.Close()
+			if n, err := r.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+				t.Errorf("behind its end, when it is closed: %d bytes, %v", n, err)
+			}
 			r = b.reader()
 			var out bytes.Buffer
 			if n, err := io.Copy(&out, r); n != int64(size) || err != nil || !bytes.Equal(out.Bytes(), want) {
