@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"holdfast"
 	"holdfast/gateway"
 	"holdfast/internal/testnet"
@@ -152,7 +154,7 @@ func TestGatewayKeepsNothingOfCallsThatEnded(t *testing.T) {
 	if raceDetector { // it takes ten times as long
 		calls = 2000
 	}
-	before := runtime.NumGoroutine()
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	synctest.Test(t, func(t *testing.T) {
 		s := stand(t, &slowModel{words: 5, gap: 100 * time.Millisecond}, true)
 		var answered, left, wrong atomic.Int64
@@ -203,9 +205,6 @@ func TestGatewayKeepsNothingOfCallsThatEnded(t *testing.T) {
 			t.Errorf("the heap holds %d KB after seven of ten, and %d KB after all", heap>>10, after>>10)
 		}
 	})
-	if after := runtime.NumGoroutine(); after > before {
-		t.Errorf("%d goroutines, %d before", after, before)
-	}
 }
 
 // Two thousand streams of slow models, each for a prompt of 100 KB, hold less than 64 KB each in the gateway when they are open at once. What caller and upstream hold in

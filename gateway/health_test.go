@@ -55,6 +55,7 @@ func TestB109_B117_ImpatientCallersHarmNobody(t *testing.T) {
 				if r.StatusCode != 200 {
 					t.Errorf("a call of another: %d %s", r.StatusCode, r.body)
 				}
+				synctest.Wait() // the last record comes after its reply
 				for _, e := range h.seen.events {
 					if e.Kind == holdfast.EventCircuit {
 						t.Errorf("a circuit went from %v to %v", e.From, e.To)

@@ -7,13 +7,14 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"holdfast"
 	"holdfast/transport"
@@ -63,7 +64,7 @@ func TestStormLeavesNothingBehind(t *testing.T) {
 	if testing.Short() {
 		calls = 2_000
 	}
-	before := runtime.NumGoroutine()
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		random := rand.New(rand.NewPCG(seed, seed))
@@ -134,9 +135,6 @@ func TestStormLeavesNothingBehind(t *testing.T) {
 		expectReply(t, resp, 200, message)
 		resp.Body.Close()
 	})
-	if after := runtime.NumGoroutine(); after > before {
-		t.Errorf("%d goroutines, %d before", after, before)
-	}
 }
 
 func stormCall(ctx context.Context, tr http.RoundTripper, url string, dice func(int) int) (outcome string) {
