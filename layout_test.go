@@ -30,7 +30,7 @@ type floor struct {
 var (
 	internals = []string{"internal/sse", "internal/wire"}
 	rooms     = slices.Concat(internals, []string{".", "transport", "saved", "once"})
-	doors     = slices.Concat(rooms, []string{"internal/strict", "turn", "standin", "drill", "bulk", "gateway"})
+	doors     = slices.Concat(rooms, []string{"internal/strict", "provider", "turn", "batch", "standin", "drill", "bulk", "gateway"})
 
 	yaml = []string{"go.yaml.in/yaml/", "github.com/goccy/go-yaml"}
 	sdks = []string{"github.com/anthropics/anthropic-sdk-go", "github.com/openai/openai-go"}
@@ -46,7 +46,9 @@ var floors = map[string]floor{
 	".":                {below: []string{"internal/wire"}},
 	"transport":        {below: slices.Concat(internals, []string{"."})},
 	"saved":            {below: slices.Concat(internals, []string{"."}), outside: []string{"modernc.org/sqlite"}},
-	"once":             {below: slices.Concat(internals, []string{"."})},
+	"once":             {below: slices.Concat(internals, []string{"."}), outside: []string{"modernc.org/sqlite", "github.com/jackc/pgx/"}},
+	"provider": {below: slices.Concat(internals, []string{".", "transport"}), // Claude elsewhere, by the SDK's own clients
+		outside: slices.Concat(sdks, []string{"github.com/aws/", "golang.org/x/oauth2", "google.golang.org/api/"})},
 	"standin": {below: slices.Concat(internals, []string{"internal/strict", "standin/internal/request", "standin/internal/answer", "standin/internal/resource", "standin/internal/tape"}),
 		outside: slices.Concat(yaml, []string{"github.com/invopop/jsonschema"})}, // a judge shares no policy with what it judges
 	"standin/internal/request":  {below: internals},
@@ -54,6 +56,7 @@ var floors = map[string]floor{
 	"standin/internal/resource": {below: slices.Concat(internals, []string{"standin/internal/request", "standin/internal/answer"})},
 	"standin/internal/tape":     {below: internals},
 	"turn":                      {below: rooms, outside: sdks},
+	"batch":                     {below: rooms, outside: sdks},
 	"gateway":                   {below: slices.Concat(rooms, []string{"turn"}), outside: []string{"github.com/hashicorp/golang-lru/", "golang.org/x/sys/"}},
 	"bulk":                      {below: slices.Concat(rooms, []string{"turn"}), outside: []string{"github.com/riverqueue/", "github.com/jackc/pgx/", "modernc.org/sqlite"}},
 	"drill":                     {below: slices.Concat(rooms, []string{"internal/strict", "turn", "standin"}), outside: slices.Concat(yaml, []string{"gonum.org/v1/gonum", "github.com/guptarohit/asciigraph"})},
