@@ -206,7 +206,7 @@ func (s BreakerSettings) mistakes(name string) (mistakes []error) {
 		wrong("MinCalls", "is %d", s.MinCalls)
 	}
 	if s.Failures < 0 && s.Ratio < 0 {
-		wrong("Failures", "and Ratio are both off: the breaker never opens")
+		wrong("Failures", "is off, and so is Ratio: the breaker never opens")
 	}
 	return mistakes
 }

@@ -33,6 +33,11 @@ func (o *drillOptions) useless(name string) error {
 			}
 		}
 	}
+	for _, flag := range []string{"model", "fallback-model"} {
+		if name == "lab18" && o.changed(flag) && !o.live {
+			return badUsage("with --live the answers come from a model; else they are made here", "drill lab18 has no use for --%s without --live", flag)
+		}
+	}
 	return nil
 }
 
