@@ -3,7 +3,8 @@
 //
 // Nothing here copies the rules of a call: every attempt, wait and refusal is decided by the same [holdfast.Call] that
 // production runs, and every failure is judged from the bytes and headers that a provider sends. A drill adds the clock,
-// the upstream and the questions: how often was it asked, when did calls come back, who gave up, and was that right.
+// the upstream and the questions: how often was it asked, when did calls come back, who gave up, and was that right. What an
+// answer of [Lab18] means for its job is decided by [turn.Course], and its tickets are opened by [once.Do].
 //
 // The drills are [Tutorial], [Interview], [FiveCalls], [Lab18], [Herd], [Outage] and [Plan]; [Find] finds one by its name. The
 // first four reproduce published figures digit for digit. The last four also judge a policy of your own, and the last one

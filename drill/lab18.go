@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"holdfast"
+	"holdfast/once"
 )
 
 // labRequeue is how long after a series the jobs are asked again that an open circuit deferred.
@@ -34,12 +35,14 @@ type lab struct {
 	outcomes     []outcome
 	lines        []traceLine
 	transitions  []string
+	ledger       *once.Ledger
 	keyed, plain desk
 }
 
 func newLab(o Options, p *plan) *lab {
 	roll := dice(orSeed(o.Seed, given(p.Seed, labSeed)))
 	l := &lab{plan: p, live: o.Live, policy: p.build(roll), keyed: desk{lost: p.LostAcks, keyed: true}, plain: desk{lost: p.LostAcks}}
+	l.ledger = once.New(once.NewMemory(), once.Options{Now: l.now})
 	if o.Policy != nil {
 		l.policy, l.ownPolicy = judged(o, roll), true
 		if l.policy.Deadline == 0 {
@@ -110,8 +113,11 @@ func (l *lab) round(ctx context.Context, queue []*labJob, again bool) (deferred 
 		case jobDeferred:
 			deferred = append(deferred, j)
 		case jobCompleted:
-			t := l.keyed.open(j.name)
-			l.plain.open(j.name)
+			t, err := l.openOnce(ctx, j.name)
+			if err != nil {
+				return nil, err
+			}
+			l.plain.openNaively(j.name)
 			if t.Posts > 1 {
 				out.remark("%s after %d posts: acknowledgement lost, same key, replayed", t.ID, t.Posts)
 			} else {
@@ -124,7 +130,9 @@ func (l *lab) round(ctx context.Context, queue []*labJob, again bool) (deferred 
 }
 
 // Lab18 runs a support desk's jobs under a plan of faults. With the published plan it must give the published figures;
-// with another it must keep its own rules. It returns a [*PlanError] for a plan with mistakes.
+// with another it must keep its own rules. A step of a job is an http error, a timeout, or an answer that is no end: refusal,
+// pause_turn, context_window. It returns a [*PlanError] for a plan with mistakes. It never asks anybody but Options.Live, and
+// its desk is never a real one.
 func Lab18(ctx context.Context, o Options) (*Report, error) {
 	text := o.Plan
 	if text == nil {

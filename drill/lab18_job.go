@@ -8,22 +8,23 @@ import (
 	"time"
 
 	"holdfast"
+	"holdfast/turn"
 )
 
-// What a job may end as.
+// What a job may end as, beside what its turn may: human_review, truncated and the other words of turn.Outcome.
 const (
 	jobCompleted = "completed"
 	jobFailed    = "failed"
 	jobDeferred  = "deferred_circuit_open"
 	jobDeadline  = "deadline_exceeded"
-	jobReview    = "human_review" // refused by the fallback model too
-	jobTruncated = "truncated"    // max_tokens cannot be raised further
 )
 
 const (
 	tokensCap   = 1024
 	tokensRaise = 4
 	followUps   = 6
+	// The models go by their part in the lab; which ones they are is for whoever asks a real endpoint.
+	firstModel, fallbackModel = "first", "fallback"
 	// answerTokens is how long simulated answers are: longer than 60 tokens, not longer than 240.
 	answerTokens = 200
 )
@@ -47,7 +48,7 @@ func (o *outcome) line() string {
 type spoken struct {
 	verdict holdfast.Verdict
 	hang    bool
-	stop    string // stop reason of an answer
+	answer  turn.Response // what decides in an answer
 }
 
 // labJob is a job with the faults that it has still to meet.
@@ -57,7 +58,17 @@ type labJob struct {
 	settings jobSettings
 }
 
-// run carries a job to its end: as many calls as its answer needs.
+// turns is how far the lab carries a turn. A real endpoint's pause is reported, since sending it back takes the text of the
+// answer, which the lab never sees.
+func (l *lab) turns() *turn.Policy {
+	p := &turn.Policy{Factor: tokensRaise, Cap: tokensCap, FollowUps: followUps, FallbackModel: fallbackModel}
+	if l.live != nil {
+		p.Pauses = -1
+	}
+	return p
+}
+
+// run carries a job to its end: as many calls as its turn takes.
 func (l *lab) run(ctx context.Context, j *labJob) outcome {
 	start := l.now()
 	out := outcome{Job: j.name}
@@ -67,8 +78,9 @@ func (l *lab) run(ctx context.Context, j *labJob) outcome {
 	}
 	whole := policy.Deadline
 	request := LiveRequest{Job: j.name, MaxTokens: given(j.settings.MaxTokens, tokensCap)}
-	for follow := 0; out.Outcome == ""; follow++ {
-		if spent := l.now().Sub(start); whole > 0 && follow > 0 {
+	course := turn.NewCourse(l.turns(), firstModel, int64(request.MaxTokens))
+	for out.Outcome == "" {
+		if spent := l.now().Sub(start); whole > 0 && course.Requests() > 1 {
 			if spent >= whole {
 				out.Outcome = jobDeadline
 				break
@@ -85,62 +97,56 @@ func (l *lab) run(ctx context.Context, j *labJob) outcome {
 			// Its last attempt opened the circuit: like all that come after, it is asked again when that rests no more.
 			trace.Reason = holdfast.ErrOpen
 		}
-		out.conclude(&trace, l.last, &request, follow)
+		if out.answered(&trace) {
+			out.follow(course.Settle(l.last.answer), &request)
+		}
 	}
 	out.Elapsed = l.now().Sub(start)
 	out.Seconds = seconds(out.Elapsed)
 	return out
 }
 
-// conclude decides what a call's end means for its job. It leaves the outcome empty, and changes the request, when another
-// call shall follow.
-func (o *outcome) conclude(trace *holdfast.Trace, last spoken, request *LiveRequest, follow int) {
+// answered reports whether a call got an answer, which may be a refusal. Otherwise the call's end is its job's.
+func (o *outcome) answered(trace *holdfast.Trace) bool {
 	switch trace.Reason {
 	case nil:
 	case holdfast.ErrOpen:
 		o.Outcome = jobDeferred
-		return
+		return false
 	case holdfast.ErrDeadline:
 		o.Outcome = jobDeadline
-		return
+		return false
 	default:
 		o.Outcome = jobFailed
 		o.remark("%s", strings.TrimPrefix(trace.Reason.Error(), "holdfast: "))
-		return
+		return false
 	}
 	attempts := trace.Attempts()
 	v := attempts[len(attempts)-1].Verdict
-	switch {
-	case v.Kind == holdfast.Refused && request.Fallback:
-		o.Outcome = jobReview
-		o.remark("refused by the fallback model too")
-	case v.Kind == holdfast.Refused:
-		request.Fallback = true
-		o.remark("refusal, category %s, fallback model", orUnknown(v.Code))
-	case v.Kind != holdfast.OK:
+	if v.Kind != holdfast.OK && v.Kind != holdfast.Refused {
 		o.Outcome = jobFailed
 		o.remark("%s, status %d", v.Type, v.Status)
-	case last.stop == "max_tokens" && (request.MaxTokens >= tokensCap || follow >= followUps):
-		o.Outcome = jobTruncated
-		o.remark("max_tokens at %d", request.MaxTokens)
-	case last.stop == "max_tokens":
-		raised := min(request.MaxTokens*tokensRaise, tokensCap)
-		o.remark("max_tokens at %d, budget raised to %d", request.MaxTokens, raised)
-		request.MaxTokens = raised
-	default:
-		o.Outcome = jobCompleted
+		return false
 	}
+	return true
+}
+
+// follow does what the turn wants next: it ends the job, or changes the request of the call that follows.
+func (o *outcome) follow(next turn.Next, request *LiveRequest) {
+	switch {
+	case next.Action != turn.End:
+		request.MaxTokens, request.Fallback = int(next.MaxTokens), next.Model == fallbackModel
+	case next.Outcome.Done():
+		o.Outcome = jobCompleted
+		return
+	default:
+		o.Outcome = next.Outcome.String()
+	}
+	o.remark("%s", next.Why)
 }
 
 func (o *outcome) remark(format string, args ...any) {
 	o.Remarks = append(o.Remarks, fmt.Sprintf(format, args...))
-}
-
-func orUnknown(category string) string {
-	if category == "" {
-		return "unknown"
-	}
-	return category
 }
 
 // ask makes one attempt: the job's next fault, or an answer.
@@ -154,37 +160,44 @@ func (l *lab) ask(ctx context.Context, j *labJob, request LiveRequest) (s spoken
 	switch st.Kind {
 	case "timeout":
 		return spoken{hang: true}, nil
-	case "refusal":
-		return refusal(st.Category), nil
+	case "http":
+		return l.fault(j, &st), nil
 	}
+	return answered(stopReasons[st.Kind], st.Category, ""), nil
+}
+
+// fault is a reply of the plan with a status that is none of success.
+func (l *lab) fault(j *labJob, st *step) spoken {
 	a := status(*st.Status).id(fmt.Sprintf("req_%s_%d", strings.ToLower(j.name), l.requests))
 	if st.RetryAfter != nil {
 		a = a.after(strconv.FormatFloat(*st.RetryAfter, 'f', -1, 64))
 	}
-	return spoken{verdict: l.counted(a.verdict(l.now()))}, nil
+	return spoken{verdict: l.counted(a.verdict(l.now()))}
 }
 
 // answer is what an attempt without a fault gets.
 func (l *lab) answer(ctx context.Context, request LiveRequest) (spoken, error) {
 	if l.live == nil {
 		if request.MaxTokens < answerTokens {
-			return spoken{stop: "max_tokens"}, nil
+			return answered("max_tokens", "", ""), nil
 		}
-		return spoken{stop: "end_turn"}, nil
+		return answered("end_turn", "", ""), nil
 	}
 	reply, err := l.live(ctx, request)
 	if err != nil {
 		return spoken{}, err
 	}
 	l.answers++
-	if reply.StopReason == "refusal" {
-		return refusal(reply.Category), nil
-	}
-	return spoken{stop: reply.StopReason, verdict: holdfast.Verdict{RequestID: reply.RequestID}}, nil
+	return answered(reply.StopReason, reply.Category, reply.RequestID), nil
 }
 
-func refusal(category string) spoken {
-	return spoken{stop: "refusal", verdict: holdfast.Verdict{Kind: holdfast.Refused, Status: 200, Code: category, Rule: "answer-refused"}}
+// answered is an answer that ended for a reason of the Messages API.
+func answered(stop, category, requestID string) spoken {
+	s := spoken{answer: turn.Response{StopReason: stop, Category: category}, verdict: holdfast.Verdict{RequestID: requestID}}
+	if stop == "refusal" {
+		s.verdict.Kind, s.verdict.Status, s.verdict.Code, s.verdict.Rule = holdfast.Refused, 200, category, "answer-refused"
+	}
+	return s
 }
 
 // counted makes the plan's breaker hear of every attempt that may be retried, throttles and conflicts included: its rule

@@ -20,7 +20,7 @@ type LiveRequest struct {
 
 // LiveReply is what the endpoint answered, without its text.
 type LiveReply struct {
-	// StopReason in the words of the Messages API: end_turn, max_tokens, refusal.
+	// StopReason in the words of the Messages API: end_turn, max_tokens, refusal. A pause_turn ends the job, as paused.
 	StopReason string
 	// Category of a refusal, where one is given.
 	Category string

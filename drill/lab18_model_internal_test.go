@@ -63,6 +63,12 @@ func (m *model) call(j *modelJob, end float64, tokens int) (how string, attempts
 		case s["kind"] == "refusal":
 			m.succeed()
 			return "refused", attempts
+		case s["kind"] == "pause_turn":
+			m.succeed()
+			return "paused", attempts
+		case s["kind"] == "context_window":
+			m.succeed()
+			return "window full", attempts
 		case s["kind"] == "http" && s["status"].(int) != 429 && s["status"].(int) < 500 && s["status"].(int) != 408 && s["status"].(int) != 409:
 			m.events++ // error
 			return "failed", attempts
@@ -118,11 +124,17 @@ func (m *model) fail() (opened bool) {
 }
 
 func (m *model) job(j *modelJob) (deferred bool) {
-	start, attempts, tokens, fallback := m.now, 0, j.maxTokens, false
-	for follow := 0; ; follow++ {
+	start, attempts, tokens, fallback, follow, pauses := m.now, 0, j.maxTokens, false, 0, 0
+	for ; ; follow++ {
 		how, n := m.call(j, start+j.deadline, tokens)
 		attempts += n
 		switch {
+		case how == "paused" && pauses < 10:
+			pauses++
+			follow-- // a resumed pause is no follow-up
+			continue
+		case how == "window full":
+			how = "truncated"
 		case how == "refused" && !fallback:
 			fallback = true
 			continue
@@ -195,7 +207,7 @@ func drawPlan(t *rapid.T) (text []byte, m *model, all [][]*modelJob) {
 }
 
 func drawStep(t *rapid.T) map[string]any {
-	switch kind := rapid.SampledFrom([]string{"http", "http", "http", "timeout", "refusal"}).Draw(t, "kind"); kind {
+	switch kind := rapid.SampledFrom([]string{"http", "http", "http", "timeout", "refusal", "pause_turn", "context_window"}).Draw(t, "kind"); kind {
 	case "http":
 		s := map[string]any{"kind": kind, "status": rapid.SampledFrom([]int{400, 401, 408, 409, 429, 500, 503, 529}).Draw(t, "status")}
 		if rapid.Bool().Draw(t, "told") {

@@ -3,6 +3,7 @@ package drill
 import (
 	_ "embed" // the published plan
 	"fmt"
+	"slices"
 	"time"
 
 	"holdfast"
@@ -72,7 +73,7 @@ func (e *PlanError) Unwrap() error { return e.Mistakes }
 
 // Hint says what the caller can do about it.
 func (e *PlanError) Hint() string {
-	return `a step is {"kind": "http", "status": 429, "retry_after": 2}, {"kind": "timeout"} or {"kind": "refusal", "category": "cyber"}`
+	return `a step is {"kind": "http", "status": 429, "retry_after": 2}, {"kind": "timeout"}, {"kind": "refusal", "category": "cyber"}, {"kind": "pause_turn"} or {"kind": "context_window"}`
 }
 
 func parsePlan(text []byte) (*plan, error) {
@@ -116,7 +117,11 @@ func (p *plan) check(d *strict.Document) {
 		above(d, path+".deadline", s.Value.Deadline)
 	}
 	for i, name := range p.LostAcks {
-		job(fmt.Sprintf("lost_acks.%d", i), name)
+		path := fmt.Sprintf("lost_acks.%d", i)
+		job(path, name)
+		if slices.Contains(p.LostAcks[:i], name) {
+			d.Wrong(path, "%q is there already; a job loses one acknowledgement", name)
+		}
 	}
 	y := &p.Policy
 	atLeastOne(d, "policy.max_attempts", y.MaxAttempts)
@@ -129,7 +134,10 @@ func (p *plan) check(d *strict.Document) {
 	}
 }
 
-var stepKinds = []string{"http", "timeout", "refusal"}
+// stopReasons are the kinds of steps that are answers, and what those end for.
+var stopReasons = map[string]string{"refusal": "refusal", "pause_turn": "pause_turn", "context_window": "model_context_window_exceeded"}
+
+var stepKinds = []string{"http", "timeout", "refusal", "pause_turn", "context_window"}
 
 func (s *step) check(d *strict.Document, path string) {
 	switch s.Kind {
@@ -142,17 +150,17 @@ func (s *step) check(d *strict.Document, path string) {
 		if s.RetryAfter != nil && *s.RetryAfter < 0 {
 			d.Wrong(path+".retry_after", "is %v, and must not be negative", *s.RetryAfter)
 		}
-	case "timeout", "refusal":
+	case "timeout", "refusal", "pause_turn", "context_window":
 		if s.Status != nil || s.RetryAfter != nil {
 			d.Wrong(path, "only an http step has a status and a retry_after")
 		}
 	case "":
-		d.Wrong(path, "a step needs a kind: http, timeout or refusal")
+		d.Wrong(path, "a step needs a kind: http, timeout, refusal, pause_turn or context_window")
 	default:
 		if near := strict.Nearest(s.Kind, stepKinds); near != "" {
 			d.Wrong(path+".kind", "%q is no kind of step; did you mean %q?", s.Kind, near)
 		} else {
-			d.Wrong(path+".kind", "%q is no kind of step; known are http, timeout and refusal", s.Kind)
+			d.Wrong(path+".kind", "%q is no kind of step; known are http, timeout, refusal, pause_turn and context_window", s.Kind)
 		}
 	}
 	if s.Category != "" && s.Kind != "refusal" {

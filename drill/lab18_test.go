@@ -157,7 +157,17 @@ func TestLab18PlansAreData(t *testing.T) {
 		{"a deadline ends a hang", `{"jobs": {"A": [{"kind":"timeout"}]}, "settings": {"A": {"deadline": 1.5}}}`,
 			[]string{"A deadline_exceeded attempts=1 elapsed 1.5s"}},
 		{"refused twice", `{"jobs": {"A": [{"kind":"refusal","category":"bio"},{"kind":"refusal"}]}}`,
-			[]string{"A human_review attempts=2 elapsed 0.0s  refusal, category bio, fallback model; refused by the fallback model too"}},
+			[]string{"A human_review attempts=2 elapsed 0.0s  refusal, category bio, fallback model; refusal, by the fallback model too"}},
+		{"a pause is resumed", `{"jobs": {"A": [{"kind":"pause_turn"},{"kind":"pause_turn"},{"kind":"http","status":529,"retry_after":1}]}}`,
+			[]string{"A completed attempts=4 elapsed 1.0s  paused, resumed; paused, resumed; TCK-0001"}},
+		{"a pause without end", `{"jobs": {"A": [` + strings.Repeat(`{"kind":"pause_turn"},`, 99) + `{"kind":"pause_turn"}]}}`,
+			[]string{"A paused attempts=11 elapsed 0.0s  " + strings.Repeat("paused, resumed; ", 10) + "paused after 10 resumptions"}},
+		{"a full context window", `{"jobs": {"A": [{"kind":"context_window"}]}}`,
+			[]string{"A truncated attempts=1 elapsed 0.0s  the context window is full"}},
+		{"a fallback model that is cut", `{"jobs": {"A": [{"kind":"refusal"}]}, "settings": {"A": {"max_tokens": 100}}}`,
+			[]string{"A completed attempts=3 elapsed 0.0s  refusal, fallback model; max_tokens at 100, budget raised to 400; TCK-0001"}},
+		{"lost acknowledgements", `{"jobs": {"A": [], "B b": []}, "lost_acks": ["A", "B b"]}`,
+			[]string{"A completed attempts=1 elapsed 0.0s  TCK-0001 after 2 posts: acknowledgement lost, same key, replayed", "B b completed attempts=1 elapsed 0.0s  TCK-0002 after 2 posts: acknowledgement lost, same key, replayed"}},
 		{"many follow-ups", `{"jobs": {"A": []}, "settings": {"A": {"max_tokens": 1}}}`,
 			[]string{"A completed attempts=5 elapsed 0.0s  max_tokens at 1, budget raised to 4; max_tokens at 4, budget raised to 16; max_tokens at 16, budget raised to 64; max_tokens at 64, budget raised to 256; TCK-0001"}},
 		{"one failure opens", `{"jobs": {"A": [{"kind":"http","status":429}], "B": []}, "policy": {"failure_threshold": 1}}`,
@@ -191,6 +201,7 @@ func TestLab18ReportsAllMistakesOfAPlan(t *testing.T) {
 	},
 	"settings": {"SHP-6": {"deadline": 0, "max_tokens": 0}},
 	"lost_ack": [],
+	"lost_acks": ["SHP-1", "SHP-1"],
 	"policy": {"base": -1}
 }`
 	_, err := drill.Lab18(t.Context(), drill.Options{Plan: []byte(plan)})
@@ -205,7 +216,7 @@ line 5: jobs.SHP-2.0.status: is 200; a failure has a status from 400 to 599
 line 5: jobs.SHP-2.1: an http step needs a status
 line 6: jobs.SHP-3.0.retry_after: is -1, and must not be negative
 line 7: jobs.SHP-4.0: only an http step has a status and a retry_after
-line 7: jobs.SHP-4.1: a step needs a kind: http, timeout or refusal
+line 7: jobs.SHP-4.1: a step needs a kind: http, timeout, refusal, pause_turn or context_window
 line 8: jobs.SHP-5.0.status: must be a whole number, not the text "429"
 line 8: jobs.SHP-5.0.status: is 0; a failure has a status from 400 to 599
 line 8: jobs.SHP-5.0.category: only a refusal has a category
@@ -213,7 +224,8 @@ line 10: settings.SHP-6: there is no job "SHP-6"; did you mean "SHP-1"?
 line 10: settings.SHP-6.max_tokens: is 0, and must be at least 1
 line 10: settings.SHP-6.deadline: is 0, and must be above 0 seconds
 line 11: lost_ack: unknown key; did you mean "lost_acks"?
-line 12: policy.base: is -1, and must be above 0 seconds`, "\n")
+line 12: lost_acks.1: "SHP-1" is there already; a job loses one acknowledgement
+line 13: policy.base: is -1, and must be above 0 seconds`, "\n")
 	if d := cmp.Diff(want, strings.Split(err.Error(), "\n")); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
@@ -251,6 +263,9 @@ func TestLab18LiveAsksOnlyWhatThePlanLetsThrough(t *testing.T) {
 		if len(asked) != 9 {
 			t.Errorf("the endpoint was asked %d times, want 9: %v", len(asked), asked)
 		}
+		if asked[4].MaxTokens != 60 || asked[5].MaxTokens != 240 || asked[6].MaxTokens != 1024 {
+			t.Errorf("budgets are those of %+v, want 60, 240 and 1024", asked[4:7])
+		}
 		if q := asked[6]; !q.Fallback || q.Job != "SHP-1007" {
 			t.Errorf("after the refusal %+v was asked, want the fallback model", q)
 		}
@@ -261,6 +276,34 @@ func TestLab18LiveAsksOnlyWhatThePlanLetsThrough(t *testing.T) {
 			t.Errorf("checks: %+v", r.Checks)
 		}
 	})
+}
+
+// What an endpoint says is decided as production decides it: only an end that is one completes a job.
+func TestLab18LiveTellsHowTurnsEnded(t *testing.T) {
+	t.Parallel()
+	for stop, want := range map[string]string{
+		"end_turn": "A completed attempts=1 elapsed 0.0s  TCK-0001", "stop_sequence": "A completed attempts=1 elapsed 0.0s  TCK-0001",
+		"max_tokens":                    "A truncated attempts=1 elapsed 0.0s  max_tokens at 1024",
+		"model_context_window_exceeded": "A truncated attempts=1 elapsed 0.0s  the context window is full",
+		"pause_turn":                    "A paused attempts=1 elapsed 0.0s  paused after 0 resumptions",
+		"refusal":                       "A human_review attempts=2 elapsed 0.0s  refusal, category bio, fallback model; refusal, category bio, by the fallback model too",
+		"never heard of":                "A unknown_reason attempts=1 elapsed 0.0s  unknown stop reason",
+	} {
+		t.Run(stop, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := play(t, "lab18", drill.Options{Plan: []byte(`{"jobs": {"A": []}}`), Live: func(context.Context, drill.LiveRequest) (drill.LiveReply, error) {
+					return drill.LiveReply{StopReason: stop, Category: "bio"}, nil
+				}})
+				if got := jobLines(r); len(got) != 1 || got[0] != want {
+					t.Errorf("got %q, want %q", got, want)
+				}
+				if r.Exit() != 0 {
+					t.Errorf("checks: %+v", r.Checks)
+				}
+			})
+		})
+	}
 }
 
 func TestLab18LiveFailsWhenNothingAnswers(t *testing.T) {

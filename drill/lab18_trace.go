@@ -49,7 +49,7 @@ func (l *lab) observe(e holdfast.Event) {
 		l.opened = false
 		return
 	case e.Kind == holdfast.EventAttempt && (v.Kind == holdfast.OK || v.Kind == holdfast.Refused):
-		t.Event, t.Status, t.StopReason, t.RequestID = traceResponse, 200, l.last.stop, v.RequestID
+		t.Event, t.Status, t.StopReason, t.RequestID = traceResponse, 200, l.last.answer.StopReason, v.RequestID
 	case e.Kind == holdfast.EventAttempt && v.Kind != holdfast.Cancelled:
 		t.Event, t.Status, t.Type, t.Rule, t.RequestID = traceError, v.Status, v.Type, v.Rule, v.RequestID
 	case e.Kind == holdfast.EventWait:

@@ -143,7 +143,7 @@ func Outage(ctx context.Context, o Options) (*Report, error) {
 		name, own = "your policy", func() holdfast.Policy { return judged(o, roll) }
 	}
 	all := []contender{
-		{"no retries", with(once)},
+		{"no retries", with(bareClient)},
 		{"SDK default", with(sdk(roll))},
 		{"SDK under 3 attempts", stacked(roll)},
 		{"retry budget alone", with(budgetAlone(roll))},

@@ -84,7 +84,7 @@ func planPolicies(o Options) (judging string, all []named) {
 	if o.Policy != nil {
 		judging, own = "your policy", func() holdfast.Policy { return judged(o, roll()) }
 	}
-	return judging, []named{{noRetries, once}, {"SDK default", sdk(roll())}, {judging, own}}
+	return judging, []named{{noRetries, bareClient}, {"SDK default", sdk(roll())}, {judging, own}}
 }
 
 // attemptsOf is how often a policy asks one target.

@@ -78,8 +78,8 @@ func (p *played) header() string {
 	return "no retry-after"
 }
 
-// once is a client that does not retry.
-func once() holdfast.Policy { return holdfast.Policy{Attempts: 1, MaxServerWait: -1} }
+// bareClient is a client that does not retry.
+func bareClient() holdfast.Policy { return holdfast.Policy{Attempts: 1, MaxServerWait: -1} }
 
 // sdk is what the SDKs do by default: two retries, 0.5 s doubling up to 8 s less up to a quarter, and the server's wait
 // taken as it is.

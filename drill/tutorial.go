@@ -59,11 +59,11 @@ func tutorialRuns(roll func() float64) []tutorialRun {
 	three := demo
 	three.Attempts = 3
 	return []tutorialRun{
-		{"reproduce 1", "429 with retry-after 1, client without retries", scene{policy: once(), script: []answer{told}, bare: true}, func(r *Report, name string, p *played) {
+		{"reproduce 1", "429 with retry-after 1, client without retries", scene{policy: bareClient(), script: []answer{told}, bare: true}, func(r *Report, name string, p *played) {
 			r.equal(name+" error", p.raised()+", "+p.header(), "rate_limit_error 429, retry-after 1")
 			r.equal(name+" calls", p.calls, 1)
 		}},
-		{"reproduce 2", "529 without the header, client without retries", scene{policy: once(), script: []answer{overloaded}, bare: true}, func(r *Report, name string, p *played) {
+		{"reproduce 2", "529 without the header, client without retries", scene{policy: bareClient(), script: []answer{overloaded}, bare: true}, func(r *Report, name string, p *played) {
 			r.equal(name+" error", p.raised()+", "+p.header(), "overloaded_error 529, no retry-after")
 		}},
 		{"reproduce 3", "429 twice with retry-after 1, then a reply; SDK defaults", scene{policy: sdk(roll)(), script: []answer{told, told, yes}, bare: true}, func(r *Report, name string, p *played) {

@@ -150,6 +150,9 @@ func (o *drillOptions) options(entry drill.Entry) (drill.Options, error) {
 		if err := checkEnvironment(os.Getenv); err != nil {
 			return options, err
 		}
+		if o.model == o.second {
+			return options, badUsage("a model that has refused is not asked again", "--model and --fallback-model are both %s", o.model)
+		}
 		options.Live = o.ask
 	}
 	if o.config == "" && len(o.set) == 0 {
