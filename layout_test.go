@@ -30,7 +30,7 @@ type floor struct {
 var (
 	internals = []string{"internal/sse", "internal/wire"}
 	rooms     = slices.Concat(internals, []string{".", "transport", "saved", "once"})
-	doors     = slices.Concat(rooms, []string{"internal/strict", "provider", "turn", "batch", "standin", "drill", "bulk", "gateway"})
+	doors     = slices.Concat(rooms, []string{"internal/strict", "internal/endpoint", "provider", "turn", "batch", "standin", "drill", "bulk", "gateway"})
 
 	yaml = []string{"go.yaml.in/yaml/", "github.com/goccy/go-yaml"}
 	sdks = []string{"github.com/anthropics/anthropic-sdk-go", "github.com/openai/openai-go"}
@@ -39,15 +39,17 @@ var (
 // floors is the building, lowest floor first. Imports go down only. To move a boundary, change the table and say why in
 // the commit. internal/testnet is in no list: only tests import it.
 var floors = map[string]floor{
-	"internal/sse":     {},
-	"internal/wire":    {},
-	"internal/testnet": {},
-	"internal/strict":  {outside: yaml}, // reads documents for whoever takes one; knows nothing of calls
-	".":                {below: []string{"internal/wire"}},
-	"transport":        {below: slices.Concat(internals, []string{"."})},
-	"saved":            {below: slices.Concat(internals, []string{"."}), outside: []string{"modernc.org/sqlite"}},
-	"once":             {below: slices.Concat(internals, []string{"."}), outside: []string{"modernc.org/sqlite", "github.com/jackc/pgx/"}},
-	"provider": {below: slices.Concat(internals, []string{".", "transport"}), // Claude elsewhere, by the SDK's own clients
+	"internal/sse":       {},
+	"internal/wire":      {},
+	"internal/testnet":   {},
+	"internal/testcloud": {outside: []string{"github.com/aws/"}}, // imported from tests only, as testnet is
+	"internal/endpoint":  {},                                     // what is known of APIs, as data
+	"internal/strict":    {outside: yaml},                        // reads documents for whoever takes one; knows nothing of calls
+	".":                  {below: []string{"internal/wire"}},
+	"transport":          {below: slices.Concat(internals, []string{"."})},
+	"saved":              {below: slices.Concat(internals, []string{"."}), outside: []string{"modernc.org/sqlite"}},
+	"once":               {below: slices.Concat(internals, []string{"."}), outside: []string{"modernc.org/sqlite", "github.com/jackc/pgx/"}},
+	"provider": {below: slices.Concat(internals, []string{".", "transport", "internal/endpoint"}), // Claude elsewhere, by the SDK's own clients
 		outside: slices.Concat(sdks, []string{"github.com/aws/", "golang.org/x/oauth2", "google.golang.org/api/"})},
 	"standin": {below: slices.Concat(internals, []string{"internal/strict", "standin/internal/request", "standin/internal/answer", "standin/internal/resource", "standin/internal/tape"}),
 		outside: slices.Concat(yaml, []string{"github.com/invopop/jsonschema"})}, // a judge shares no policy with what it judges

@@ -246,7 +246,10 @@ func (c *call) lost(s *sent, err error) *failure {
 		return &failure{verdict: late.Verdict(), err: late}
 	}
 	v := holdfast.Judge(err)
+	var knows interface{ Verdict() holdfast.Verdict }
 	switch {
+	case s.ctx.Err() == nil && errors.As(err, &knows): // a base that knows more than that a connection was lost
+		return &failure{verdict: v, err: err}
 	case s.ctx.Err() != nil: // whose doing it was is for Do to say
 		v = holdfast.Verdict{Kind: holdfast.Broken, Silent: !s.progress.answered.Load(), Rule: "timeout"}
 	case v.Kind != holdfast.Broken && v.Kind != holdfast.Cancelled:

@@ -206,7 +206,12 @@ func (c *call) refuse(e *holdfast.Error) *http.Response {
 		text = "Holdfast did not send this request: "
 	}
 	text += trimmed(e.Error())
-	if hint := e.Hint(); hint != "" {
+	hint := e.Hint()
+	var own interface{ Hint() string }
+	if hint == "" && errors.As(e.Err, &own) {
+		hint = own.Hint()
+	}
+	if hint != "" {
 		text += ". Hint: " + hint
 	}
 	resp := c.makeUp(status, wire.ErrorBody(c.dialect, wire.ErrorType(c.dialect, status), "", text, ""), nil)
@@ -239,6 +244,9 @@ func refusalOf(e *holdfast.Error) (word string, status int) {
 		if e.Reason == r.reason {
 			word, status = r.word, r.status
 		}
+	}
+	if v := &e.Verdict; v.NotSent && v.Status >= http.StatusBadRequest && e.Reason == nil {
+		return word, v.Status // a base that refused the request itself
 	}
 	if e.Attempts > 0 || status == 0 {
 		status = http.StatusBadGateway
