@@ -148,9 +148,9 @@ func TestMissing(t *testing.T) {
 		cloud, set, file string
 		want             string // a word of what is missing
 	}{
-		{"bedrock", "", "", "AWS"}, {"bedrock", "AWS_BEARER_TOKEN_BEDROCK", "", ""}, {"bedrock", "AWS_ACCESS_KEY_ID", "", ""}, {"bedrock", "", "/home/me/.aws/config", ""},
+		{"bedrock", "", "", "AWS"}, {"bedrock", "AWS_BEARER_TOKEN_BEDROCK", "", ""}, {"bedrock", "AWS_ACCESS_KEY_ID", "", ""}, {"bedrock", "", "/nest/.aws/config", ""},
 		{"bedrock-mantle", "ANTHROPIC_AWS_API_KEY", "", ""}, {"aws", "AWS_BEARER_TOKEN_BEDROCK", "", "ANTHROPIC_AWS_API_KEY"}, {"aws", "AWS_PROFILE", "", ""},
-		{"vertex", "", "", "gcloud"}, {"vertex", "GOOGLE_APPLICATION_CREDENTIALS", "", ""}, {"google-cloud", "", "/home/me/.config/gcloud/application_default_credentials.json", ""},
+		{"vertex", "", "", "gcloud"}, {"vertex", "GOOGLE_APPLICATION_CREDENTIALS", "", ""}, {"google-cloud", "", "/nest/.config/gcloud/application_default_credentials.json", ""},
 		{"foundry", "", "", "ANTHROPIC_FOUNDRY_API_KEY"}, {"foundry", "ANTHROPIC_FOUNDRY_API_KEY", "", ""}, {"anthropic", "", "", ""},
 	} {
 		s := endpoint.Surroundings{
@@ -161,7 +161,7 @@ func TestMissing(t *testing.T) {
 				return ""
 			},
 			Exists: func(path string) bool { return path == c.file && c.file != "" },
-			Home:   "/home/me",
+			Home:   "/nest",
 		}
 		if got := s.Missing(c.cloud); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s with %s%s: %q", c.cloud, c.set, c.file, got)
