@@ -1,0 +1,130 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/anthropics/anthropic-sdk-go/v2"
+)
+
+// DoubtfulError is a creation of which nobody knows whether it made a batch: the reply was lost, and the list did not
+// decide it. Nothing was sent again. With a [Ledger] the note stays, so that the next Create of the same requests searches
+// before it sends.
+type DoubtfulError struct {
+	// Digest of the requests, as in [Created].
+	Digest string
+	// Candidates are the batches that the latest look has shown and that it could be.
+	Candidates []anthropic.MessageBatch
+	// Looks is how often the list was seen.
+	Looks int
+	// Err is what became of the request that creates.
+	Err error
+	// List is why the latest look failed; nil when it did not.
+	List error
+}
+
+// Error names the candidates and the causes. It never holds what a request says.
+func (e *DoubtfulError) Error() string {
+	var b strings.Builder
+	b.WriteString("batch: it is not known whether the batch was created")
+	switch n := len(e.Candidates); {
+	case n > 0:
+		ids := make([]string, n)
+		for i := range e.Candidates {
+			ids[i] = e.Candidates[i].ID
+		}
+		fmt.Fprintf(&b, ", it could be %s", strings.Join(ids, " or "))
+	case e.Looks > 0:
+		fmt.Fprintf(&b, ", the list did not show it in %d looks", e.Looks)
+	}
+	if e.List != nil {
+		fmt.Fprintf(&b, ", and the list cannot be seen: %v", e.List)
+	}
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	return b.String()
+}
+
+// Unwrap returns both causes, as far as there are any.
+func (e *DoubtfulError) Unwrap() []error {
+	var all []error
+	for _, err := range []error{e.Err, e.List} {
+		if err != nil {
+			all = append(all, err)
+		}
+	}
+	return all
+}
+
+// Hint says how the doubt is resolved. It never suggests to create the batch again while one may exist.
+func (e *DoubtfulError) Hint() string {
+	switch {
+	case len(e.Candidates) > 0:
+		return "Identify waits for the candidates to end and compares the custom ids of their results"
+	case e.List != nil || e.Looks == 0:
+		return "list the batches of the workspace when the API answers again, and look for one of this time and number of requests"
+	}
+	return "look at the list once more before you create the batch again; Client.Resend does that by itself after Settle"
+}
+
+// ErrNotMade is what Identify returns when none of the candidates is the batch: then creating it is safe.
+var ErrNotMade = errors.New("batch: none of the candidates has the custom ids of the requests")
+
+// Identify finds the batch of the requests among candidates, such as those of a [DoubtfulError]: it waits until each has
+// ended, as Wait does, and compares the custom ids of its results with those of the requests. The error is [ErrNotMade]
+// when it is none of them, and a [*DoubtfulError] when it is several: then the work was done more than once, and either
+// will do. The [Ledger] is told what was found.
+//
+// It never creates, cancels or deletes a batch, and never takes the count of the requests for a proof.
+func (c *Client) Identify(ctx context.Context, candidates []anthropic.MessageBatch, requests []Request) (*anthropic.MessageBatch, error) {
+	var same []anthropic.MessageBatch
+	for i := range candidates {
+		ended, err := c.Wait(ctx, candidates[i].ID)
+		if err != nil {
+			return nil, err
+		}
+		ours, err := c.holds(ctx, ended, requests)
+		if err != nil {
+			return nil, err
+		}
+		if ours {
+			same = append(same, *ended)
+		}
+	}
+	digest := inspect(c.Run, requests).digest
+	switch len(same) {
+	case 0:
+		_ = c.done(ctx, digest, "")
+		return nil, ErrNotMade
+	case 1:
+		return &same[0], c.done(ctx, digest, same[0].ID)
+	}
+	return nil, &DoubtfulError{Digest: digest, Candidates: same}
+}
+
+// holds reports whether the results of a batch that has ended have the custom ids of the requests, all of them and no
+// other.
+func (c *Client) holds(ctx context.Context, ended *anthropic.MessageBatch, requests []Request) (bool, error) {
+	wanted := make(map[string]bool, len(requests))
+	for i := range requests {
+		wanted[requests[i].CustomID] = true
+	}
+	if sizeOf(ended) != int64(len(wanted)) {
+		return false, nil
+	}
+	found := 0
+	for line, err := range c.lines(ctx, ended) {
+		switch {
+		case err != nil:
+			return false, err
+		case !wanted[line.CustomID]:
+			return false, nil
+		}
+		delete(wanted, line.CustomID)
+		found++
+	}
+	return found == len(requests), nil
+}

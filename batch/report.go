@@ -1,0 +1,73 @@
+package batch
+
+import "fmt"
+
+// Report sorts the results of batches by what is left to do. The zero value is empty. It keeps no message, so that one of
+// 100,000 results is small. It must not be used by several goroutines at once.
+//
+// It never counts an item twice, and never lists a request to be run again of which a message exists.
+type Report struct {
+	// Succeeded counts the requests with a message that says all it has to say.
+	Succeeded int
+	// Again are the requests that may be run again as they are: they errored for a reason that passes, were canceled or
+	// have expired. None of them was billed.
+	Again []Entry
+	// Failed are those whose error is in the request: they would fail again.
+	Failed []Entry
+	// Flagged have a message, billed, that is a refusal, was truncated, or is a turn that was paused.
+	Flagged []Entry
+	// Missing are in no result. To run them again may pay them twice.
+	Missing []Entry
+	// Strange are results that belong to no request, that came twice, or whose type is not known.
+	Strange []Entry
+}
+
+// Entry is one request in a [Report].
+type Entry struct {
+	CustomID string
+	// Request is nil where none was given with this id.
+	Request *Request
+	Outcome Outcome
+	// Reason is that of the [Item].
+	Reason string
+}
+
+// Add sorts one item in, of Results that were given the requests. It never keeps the item's message.
+func (r *Report) Add(item Item) {
+	e := Entry{CustomID: item.CustomID, Request: item.Request, Outcome: item.Outcome, Reason: item.Reason}
+	switch {
+	case item.Again, item.Request == nil, item.Outcome >= Other:
+		r.Strange = append(r.Strange, e)
+	case item.Outcome == Succeeded:
+		r.Succeeded++
+	case item.Outcome == Retryable, item.Outcome == Canceled, item.Outcome == Expired:
+		r.Again = append(r.Again, e)
+	case item.Outcome == Failed:
+		r.Failed = append(r.Failed, e)
+	case item.Outcome == Missing:
+		r.Missing = append(r.Missing, e)
+	default:
+		r.Flagged = append(r.Flagged, e)
+	}
+}
+
+// Rerun returns the requests of Again, for another batch. It never returns one that would fail again or that has a message.
+func (r *Report) Rerun() []Request {
+	requests := make([]Request, len(r.Again))
+	for i, e := range r.Again {
+		requests[i] = *e.Request
+	}
+	return requests
+}
+
+// Complete reports whether every request has a message or an error that no other run changes. It is never true while
+// something is missing or strange.
+func (r *Report) Complete() bool {
+	return len(r.Again) == 0 && len(r.Missing) == 0 && len(r.Strange) == 0
+}
+
+// String counts what there is, in one line. It never names a request.
+func (r *Report) String() string {
+	return fmt.Sprintf("%d succeeded, %d to run again, %d failed, %d flagged, %d missing, %d strange",
+		r.Succeeded, len(r.Again), len(r.Failed), len(r.Flagged), len(r.Missing), len(r.Strange))
+}
