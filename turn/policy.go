@@ -29,6 +29,10 @@ type Policy struct {
 	// FallbackModel is asked once when the model refuses, with the same messages. Empty: a refusal goes to a human at
 	// once, but for what Fallbacks says.
 	FallbackModel string
+	// Adapt makes the parameters fit the FallbackModel, which stands in them already: a setting for thinking that it does
+	// not take would be a 400. It must replace what it changes and not write into slices and pointers, which the
+	// parameters share with the caller's. Nil: nothing but the model is changed.
+	Adapt func(params *anthropic.MessageNewParams)
 	// FollowUps bounds the requests after the first, whatever for: raised budgets, continuations, the fallback model.
 	// Resumed pauses are counted apart. Default: 6. Negative: none.
 	FollowUps int
