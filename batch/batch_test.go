@@ -1,10 +1,8 @@
 package batch_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,51 +123,4 @@ func onPost(steps ...standin.Step) standin.Plan {
 func slow(p standin.Plan) standin.Plan {
 	p.Batches.Takes = time.Hour
 	return p
-}
-
-// notes is a ledger in memory.
-type notes struct {
-	mu    sync.Mutex
-	kept  map[string]batch.Note
-	fails error // of Done
-	stops error // of Begin
-
-	latest string // digest
-}
-
-func (n *notes) last() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.latest
-}
-
-func (n *notes) Begin(_ context.Context, note batch.Note) (batch.Note, bool, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.stops != nil {
-		return batch.Note{}, false, n.stops
-	}
-	if earlier, ok := n.kept[note.Digest]; ok {
-		return earlier, true, nil
-	}
-	if n.kept == nil {
-		n.kept = map[string]batch.Note{}
-	}
-	n.kept[note.Digest] = note
-	return batch.Note{}, false, nil
-}
-
-func (n *notes) Done(_ context.Context, digest, id string) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.fails != nil {
-		return n.fails
-	}
-	note := n.kept[digest]
-	if note.ID = id; id == "" {
-		delete(n.kept, digest)
-		return nil
-	}
-	n.kept[digest] = note
-	return nil
 }

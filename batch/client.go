@@ -14,6 +14,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/v2/packages/pagination"
 
 	"holdfast"
+	"holdfast/once"
 )
 
 // Request is one request of a batch, as the SDK has it.
@@ -39,11 +40,13 @@ type Client struct {
 	// Options go with every request, such as a header with the workspace. Default: none.
 	Options []option.RequestOption
 
-	// Ledger remembers across crashes what was about to be created. Default: none; then a crash between the creation
-	// and the note of its id loses the batch, and Create would make it again.
-	Ledger Ledger
-	// Run tells batches of equal requests apart that are wanted more than once: it is a part of the digest. Default:
-	// none; then a Ledger gives the batch of equal requests back, and makes no second one.
+	// Ledger records that a batch is about to be created, and its id, so that a crash between the two is survived, and so that
+	// processes which create the same batch at once make one of it. After a crash Create waits until the dead run's time is
+	// over, a little more than the policy's Deadline, and then searches. Default: none; then a crash before the caller has
+	// kept the id loses the batch, and Create would make it again.
+	Ledger *once.Ledger
+	// Run tells batches of equal requests apart that are wanted more than once: it is a part of their key. Default: none;
+	// then a Ledger gives the batch of equal requests back, and makes no second one.
 	Run string
 	// Settle is how long the list is searched for a batch whose reply was lost, and another look
 	// longer if the last one shows it. Default: 1m. Negative: no longer than that.

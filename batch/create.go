@@ -2,9 +2,9 @@ package batch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
@@ -20,8 +20,8 @@ type How uint8
 const (
 	// ByReply: the API said so when it made the batch.
 	ByReply How = iota
-	// ByNote: the [Ledger] had its id. Nothing was sent.
-	ByNote
+	// ByRecord: the Ledger had its id. Nothing was sent.
+	ByRecord
 	// ByCount: the reply was lost, and no other batch of so many requests was made at that time. It is no proof where
 	// others create batches too; Results compares the custom ids in any case.
 	ByCount
@@ -34,8 +34,8 @@ func (h How) String() string {
 	switch h {
 	case ByReply:
 		return "reply"
-	case ByNote:
-		return "note"
+	case ByRecord:
+		return "record"
 	case ByCount:
 		return "count"
 	case ByIDs:
@@ -48,23 +48,23 @@ func (h How) String() string {
 type Created struct {
 	// How it is known.
 	How How
-	// Digest is what the [Ledger] knows the requests by.
-	Digest string
+	// Key is what the Ledger knows the requests by: a hash of them in their order, and of the Run.
+	Key string
 	// Lost is the error of the request whose reply was lost; nil when none was.
 	Lost error
 }
 
 // Create makes one batch of the requests and returns it, or finds the one that was made of them. The package's table says
-// what it does in each case. Errors: [*InvalidError] and [*LedgerError] before anything was sent; the API's own error, or a
-// [*holdfast.Error], when surely no batch was made; [*DoubtfulError] when there may be one. A [*LedgerError] with an ID
-// comes together with the batch. ctx bounds all of it, the search included.
+// what it does in each case. Errors: an [*InvalidError] and those of the Ledger before anything was sent; the API's own
+// error, or a [*holdfast.Error], when surely no batch was made; a [*DoubtfulError] when there may be one. A once.StoreError
+// that comes together with a batch means that its id is not recorded. ctx bounds all of it, the search included.
 //
 // It never sends the requests again while a batch of them may exist, never cancels or deletes a batch, and never tells a
 // ledger what a request says.
 func (c *Client) Create(ctx context.Context, requests []Request) (*anthropic.MessageBatch, Created, error) {
 	in := inspect(c.Run, requests)
 	in.bounded()
-	created := Created{Digest: in.digest}
+	created := Created{Key: in.key()}
 	if err := in.err(); err != nil {
 		return nil, created, err
 	}
@@ -72,72 +72,67 @@ func (c *Client) Create(ctx context.Context, requests []Request) (*anthropic.Mes
 		return nil, created, fmt.Errorf("batch: nothing was sent: %w", err)
 	}
 	defer c.leave()
-	earlier, noted, err := c.begin(ctx, Note{Digest: in.digest, Requests: len(requests), At: time.Now()})
-	switch {
-	case err != nil:
-		return nil, created, err
-	case noted && earlier.ID != "":
-		created.How = ByNote
-		found, err := c.sight(ctx, earlier.ID)
-		if err == nil {
-			c.remember(found.ID)
-		}
-		return found, created, err
-	}
 	j := &job{client: c, requests: requests, created: created}
-	if noted {
-		j.created.Lost = errUnfinished
-		j.since, j.slack = earlier.At, slackOfNotes
-		return j.search(ctx)
+	if c.Ledger != nil {
+		return j.recorded(ctx)
 	}
 	return j.send(ctx)
 }
-
-// errUnfinished is why a batch is searched for that a note tells of.
-var errUnfinished = errors.New("batch: an earlier run was about to create it, and noted no id")
 
 // job is one Create, once the requests are known to be good.
 type job struct {
 	client   *Client
 	requests []Request
 	created  Created
-	since    time.Time     // when the request was sent whose reply was lost
+	since    time.Time     // when the first request was sent whose reply was lost
 	slack    time.Duration // how far apart our clock and theirs may be, once the difference is known
-	resent   bool
+	sends    int
+
+	busy   sync.Mutex // held by the funcs of an effect, which leave behind:
+	made   *anthropic.MessageBatch
+	failed *postError
+	doubt  *DoubtfulError
 }
 
-// send sends the requests once, as far as is known, and searches if that is not known.
+// send sends the requests, and searches if nobody knows what became of them.
 func (j *job) send(ctx context.Context) (*anthropic.MessageBatch, Created, error) {
-	made, err := j.post(ctx)
-	switch {
-	case err == nil:
-		j.created.How = ByReply
-		return j.finish(ctx, made)
-	case neverMade(err):
-		_ = j.client.done(ctx, j.created.Digest, "")
-		return nil, j.created, err.(*postError).Err
+	for {
+		made, failed := j.post(ctx)
+		switch {
+		case failed == nil:
+			j.created.How = ByReply
+		case failed.neverMade():
+			return nil, j.created, failed.Err
+		default:
+			var doubt *DoubtfulError
+			j.created.Lost = failed.Err
+			made, j.created.How, doubt = j.search(ctx)
+			if made == nil && doubt.absent && j.mayResend(ctx) {
+				continue
+			}
+			if made == nil {
+				return nil, j.created, doubt
+			}
+		}
+		j.client.remember(made.ID)
+		return made, j.created, nil
 	}
-	j.created.Lost = err.(*postError).Err
-	j.slack = max(j.slack, slackOfDates)
-	return j.search(ctx)
 }
 
-func (j *job) finish(ctx context.Context, made *anthropic.MessageBatch) (*anthropic.MessageBatch, Created, error) {
-	return made, j.created, j.client.done(ctx, j.created.Digest, made.ID)
+func (j *job) mayResend(ctx context.Context) bool {
+	return j.client.Resend && j.sends < 2 && ctx.Err() == nil
 }
 
-// postError is a creation without a batch in its reply, and what the last attempt came to.
+// postError is a creation without a batch in its reply.
 type postError struct {
-	Verdict holdfast.Verdict
-	Sent    bool // something was
+	verdict holdfast.Verdict // of the last attempt
+	sent    bool             // there was one
 	Err     error
 }
 
-func (e *postError) Error() string { return e.Err.Error() }
-
 // post sends the requests as one call. The transport repeats it only where that is safe on such a path: after a 429, and
 // when nothing had been sent. It also knows how far an attempt had come, which the SDK's errors do not tell.
-func (j *job) post(ctx context.Context) (*anthropic.MessageBatch, error) {
+func (j *job) post(ctx context.Context) (*anthropic.MessageBatch, *postError) {
 	p := j.client.policy()
 	p.Judge = nil // nobody's judgement makes this path safe
 	var end *transport.End
@@ -145,11 +140,13 @@ func (j *job) post(ctx context.Context) (*anthropic.MessageBatch, error) {
 	t.ReturnErrors = true
 	t.Ended = func(e transport.End) { end = &e }
 	began := func(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-		if !j.resent { // the first whose reply is lost counts; attempts before it surely made nothing
+		if j.created.Lost == nil { // attempts before this one surely made nothing
 			j.since = time.Now()
 		}
 		return next(r)
 	}
+	j.sends++
+	j.slack = max(j.slack, slackOfDates)
 	if j.since.IsZero() {
 		j.since = time.Now()
 	}
@@ -161,9 +158,9 @@ func (j *job) post(ctx context.Context) (*anthropic.MessageBatch, error) {
 	case err == nil:
 		err = fmt.Errorf("batch: the reply names no batch: %w", holdfast.ErrEmpty)
 	}
-	failed := &postError{Verdict: verdictOf(err), Sent: true, Err: err}
+	failed := &postError{verdict: verdictOf(err), sent: true, Err: err}
 	if end != nil && end.Err != nil {
-		failed.Verdict, failed.Sent = end.Verdict, end.Trace.Sent() > 0
+		failed.verdict, failed.sent = end.Verdict, end.Trace.Sent() > 0
 	}
 	return nil, failed
 }
@@ -173,14 +170,10 @@ const clientClosed = 499
 
 // neverMade reports whether the API has surely made no batch. Whatever is not known to be so may have made one: a 5xx, a
 // lost connection, a timeout, and a success that cannot be read.
-func neverMade(err error) bool {
-	var e *postError
-	if !errors.As(err, &e) {
-		return false
-	}
-	v := &e.Verdict
+func (e *postError) neverMade() bool {
+	v := &e.verdict
 	switch {
-	case !e.Sent, v.NotSent, v.Status == http.StatusTooManyRequests:
+	case !e.sent, v.NotSent, v.Status == http.StatusTooManyRequests:
 		return true
 	case v.Kind == holdfast.Terminal, v.Kind == holdfast.Spent, v.Kind == holdfast.Overflow:
 		return v.Status >= http.StatusBadRequest && v.Status < http.StatusInternalServerError && v.Status != clientClosed

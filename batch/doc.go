@@ -22,7 +22,7 @@
 //	  none, or the list cannot be seen .......... *DoubtfulError (none, with Resend: sends once more)
 //	the caller leaves meanwhile ................. *DoubtfulError
 //	the Ledger has the id of these requests ..... returns that batch, and sends nothing
-//	the Ledger has a note without an id ......... searches, as above
+//	the Ledger has a record without an id ....... searches, as above
 //
 // The list tells times and counts alone; custom ids come with the results. So a batch that is adopted by its count is held
 // against the requests once more by Results.

@@ -7,14 +7,15 @@ import (
 	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
+
+	"holdfast/once"
 )
 
 // DoubtfulError is a creation of which nobody knows whether it made a batch: the reply was lost, and the list did not
-// decide it. Nothing was sent again. With a [Ledger] the note stays, so that the next Create of the same requests searches
-// before it sends.
+// decide it. With a Ledger that is recorded, so that the next Create of the same requests searches before it sends.
 type DoubtfulError struct {
-	// Digest of the requests, as in [Created].
-	Digest string
+	// Key of the requests, as in [Created].
+	Key string
 	// Candidates are the batches that the latest look has shown and that it could be.
 	Candidates []anthropic.MessageBatch
 	// Looks is how often the list was seen.
@@ -23,6 +24,8 @@ type DoubtfulError struct {
 	Err error
 	// List is why the latest look failed; nil when it did not.
 	List error
+
+	absent bool // the list was seen, for as long as it is searched, and never showed it
 }
 
 // Error names the candidates and the causes. It never holds what a request says.
@@ -76,7 +79,7 @@ var ErrNotMade = errors.New("batch: none of the candidates has the custom ids of
 // Identify finds the batch of the requests among candidates, such as those of a [DoubtfulError]: it waits until each has
 // ended, as Wait does, and compares the custom ids of its results with those of the requests. The error is [ErrNotMade]
 // when it is none of them, and a [*DoubtfulError] when it is several: then the work was done more than once, and either
-// will do. The [Ledger] is told what was found.
+// will do. The Ledger is told what was found; its error stands beside a batch that was.
 //
 // It never creates, cancels or deletes a batch, and never takes the count of the requests for a proof.
 func (c *Client) Identify(ctx context.Context, candidates []anthropic.MessageBatch, requests []Request) (*anthropic.MessageBatch, error) {
@@ -94,15 +97,23 @@ func (c *Client) Identify(ctx context.Context, candidates []anthropic.MessageBat
 			same = append(same, *ended)
 		}
 	}
-	digest := inspect(c.Run, requests).digest
+	in := inspect(c.Run, requests)
 	switch len(same) {
 	case 0:
-		_ = c.done(ctx, digest, "")
+		if c.Ledger != nil {
+			if err := c.Ledger.Forget(ctx, in.key()); err != nil {
+				return nil, err
+			}
+		}
 		return nil, ErrNotMade
 	case 1:
-		return &same[0], c.done(ctx, digest, same[0].ID)
+		c.remember(same[0].ID)
+		if c.Ledger != nil {
+			return &same[0], once.Resolve(ctx, c.Ledger, in.key(), same[0].ID)
+		}
+		return &same[0], nil
 	}
-	return nil, &DoubtfulError{Digest: digest, Candidates: same}
+	return nil, &DoubtfulError{Key: in.key(), Candidates: same}
 }
 
 // holds reports whether the results of a batch that has ended have the custom ids of the requests, all of them and no

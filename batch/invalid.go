@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"holdfast/once"
 )
 
 const (
@@ -106,6 +108,9 @@ func inspect(run string, requests []Request) inspection {
 	in.digest = hex.EncodeToString(sum.Sum(nil))
 	return in
 }
+
+// key is that of the batch in a ledger.
+func (in *inspection) key() string { return once.Key("batch", in.digest) }
 
 // bounded adds what is wrong with the batch as a whole.
 func (in *inspection) bounded() {

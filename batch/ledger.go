@@ -2,89 +2,121 @@ package batch
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"time"
+
+	"github.com/anthropics/anthropic-sdk-go/v2"
+
+	"holdfast"
+	"holdfast/once"
 )
 
-// Ledger remembers what Create was about to do, so that a crash between the creation of a batch and the note of its id is
-// survived. Both methods must have stored what they say before they return, and must be safe for concurrent use; two
-// processes that call Begin with one digest must not both be told that nothing was noted.
-//
-// A Ledger is never told what the requests say: a digest is a SHA-256.
-type Ledger interface {
-	// Begin notes that a batch is about to be created. If there is a note with this digest already, it is returned
-	// with true, and nothing is changed.
-	Begin(ctx context.Context, note Note) (earlier Note, noted bool, err error)
-	// Done completes the note with the id of the batch. An empty id means that surely none was made: the note is to be
-	// forgotten.
-	Done(ctx context.Context, digest, id string) error
+// Creating a batch is an effect of package once, whose far side honours no keys but can be asked: by a search of its list.
+
+// errUnfinished is why a batch is searched for that a record tells of.
+var errUnfinished = errors.New("batch: an earlier run was about to create it, and recorded no id")
+
+const (
+	deadline  = 10 * time.Minute // of a policy that names none
+	afterword = time.Minute      // of a start, for what the deadline does not bound
+)
+
+// recorded is Create with a ledger.
+func (j *job) recorded(ctx context.Context) (*anthropic.MessageBatch, Created, error) {
+	ledger := j.client.Ledger
+	earlier, found, err := ledger.Record(ctx, j.created.Key)
+	if err != nil {
+		return nil, j.created, err
+	}
+	j.since = time.Now()
+	if found && earlier.State != once.Done {
+		j.since, j.slack, j.created.Lost = earlier.First, slackOfRecords, errUnfinished
+	}
+	created := j.created
+	for {
+		result, err := once.Do(ctx, ledger, created.Key, j.effect())
+		if !j.busy.TryLock() { // the caller has left, and the effect goes on for others who share it
+			return nil, created, err
+		}
+		j.busy.Unlock()
+		if err != nil && j.doubt != nil && j.doubt.absent && j.mayResend(ctx) {
+			continue
+		}
+		return j.settled(ctx, result, err)
+	}
 }
 
-// Note is what a [Ledger] keeps of a batch.
-type Note struct {
-	// Digest stands for the requests, their order and the Run of the [Client].
-	Digest string
-	// Requests is how many there are.
-	Requests int
-	// At is when the batch was about to be created, by the clock of this machine.
-	At time.Time
-	// ID of the batch; empty until it is known.
-	ID string
+func (j *job) effect() once.Effect[string] {
+	p := j.client.policy()
+	limit := p.Deadline
+	if limit <= 0 {
+		limit = deadline
+	}
+	return once.Effect[string]{
+		Run:    j.run,
+		Lookup: j.lookup,
+		Policy: &holdfast.Policy{Attempts: -1, Deadline: -1}, // what may be repeated, Run has repeated
+		Limit:  limit + afterword,
+	}
 }
 
-// LedgerError is a [Ledger] that did not do its work. Without an ID nothing was sent.
-type LedgerError struct {
-	// ID of the batch that exists and is not noted; empty when none was created.
-	ID string
-	// Err is the ledger's own error.
-	Err error
+// run sends the requests. The value of the effect is the id.
+func (j *job) run(ctx context.Context, _ string) (string, error) {
+	j.busy.Lock()
+	defer j.busy.Unlock()
+	j.made, j.failed, j.doubt = nil, nil, nil
+	made, failed := j.post(ctx)
+	if failed == nil {
+		j.made, j.created.How = made, ByReply
+		return made.ID, nil
+	}
+	if j.failed = failed; failed.neverMade() {
+		return "", once.Nothing(failed.Err)
+	}
+	j.created.Lost = failed.Err
+	return "", failed.Err
 }
 
-// Error names the batch that is not noted. It never holds what a request says.
-func (e *LedgerError) Error() string {
-	if e.ID == "" {
-		return fmt.Sprintf("batch: the ledger took no note, and nothing was sent: %v", e.Err)
+// lookup asks what became of it. That nothing was made is said only by who takes absence for a proof.
+func (j *job) lookup(ctx context.Context, _ string) (string, bool, error) {
+	j.busy.Lock()
+	defer j.busy.Unlock()
+	found, how, doubt := j.search(ctx)
+	switch {
+	case found != nil:
+		j.made, j.created.How = found, how
+		return found.ID, true, nil
+	case doubt.absent && j.client.Resend:
+		j.doubt = doubt
+		return "", false, nil
 	}
-	return fmt.Sprintf("batch: %s was created, and the ledger took no note of it: %v", e.ID, e.Err)
+	j.doubt = doubt
+	return "", false, doubt
 }
 
-// Unwrap returns the ledger's own error.
-func (e *LedgerError) Unwrap() error { return e.Err }
-
-// Hint says what to do about it; it never suggests a second batch.
-func (e *LedgerError) Hint() string {
-	if e.ID == "" {
-		return "mend the ledger's store, then create the batch again"
+// settled is what became of it. This job's own funcs ran only if no other caller's did.
+func (j *job) settled(ctx context.Context, result once.Result[string], err error) (*anthropic.MessageBatch, Created, error) {
+	var (
+		store   *once.StoreError
+		unknown *once.UnknownError
+	)
+	switch {
+	case result.Value != "" && (j.made == nil || j.made.ID != result.Value):
+		j.created.How = ByRecord
+		seen, failed := j.client.sight(ctx, result.Value)
+		j.made, err = seen, errors.Join(err, failed)
+		fallthrough
+	case result.Value != "":
+		j.client.remember(result.Value)
+		return j.made, j.created, err
+	case errors.As(err, &store):
+		return nil, j.created, err
+	case j.doubt != nil:
+		return nil, j.created, j.doubt
+	case errors.As(err, &unknown):
+		return nil, j.created, &DoubtfulError{Key: j.created.Key, Err: err}
+	case j.failed != nil:
+		return nil, j.created, j.failed.Err
 	}
-	return "note the id by hand; the next Create of these requests would search the list for it"
-}
-
-// ledgerTime is how long a note may take that is written after the caller has left.
-const ledgerTime = 10 * time.Second
-
-func (c *Client) begin(ctx context.Context, note Note) (earlier Note, noted bool, err error) {
-	if c.Ledger == nil {
-		return Note{}, false, nil
-	}
-	if earlier, noted, err = c.Ledger.Begin(ctx, note); err != nil {
-		return Note{}, false, &LedgerError{Err: err}
-	}
-	return earlier, noted, nil
-}
-
-// done notes the end, also for a caller who has left.
-func (c *Client) done(ctx context.Context, digest, id string) error {
-	if id != "" {
-		c.remember(id)
-	}
-	if c.Ledger == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ledgerTime)
-	defer cancel()
-	err := c.Ledger.Done(ctx, digest, id)
-	if err != nil && id != "" {
-		return &LedgerError{ID: id, Err: err}
-	}
-	return nil // a note that is not forgotten costs a search, no more
+	return nil, j.created, err
 }

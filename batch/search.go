@@ -13,24 +13,23 @@ import (
 const (
 	// slackOfDates covers whole seconds and what the way takes, once the clocks are compared by a Date header.
 	slackOfDates = 10 * time.Second
-	// slackOfNotes is for a note of an earlier run, whose clock may have been set since.
-	slackOfNotes = 15 * time.Minute
+	// slackOfRecords is for a record of an earlier run, whose clock may have been set since.
+	slackOfRecords = 15 * time.Minute
 
 	firstLook = 2 * time.Second // between two looks at the list; it doubles
 	laterLook = 15 * time.Second
 )
 
 // search looks for the batch in the list until it is found, until there are too many that it could be, or until Settle is
-// over.
-func (j *job) search(ctx context.Context) (*anthropic.MessageBatch, Created, error) {
+// over. Either the batch or the doubt is nil.
+func (j *job) search(ctx context.Context) (*anthropic.MessageBatch, How, *DoubtfulError) {
 	var s sighting
 	began, wait := time.Now(), firstLook
 	settle := orDefault(j.client.Settle, defaultSettle)
 	for {
 		found, how := j.look(ctx, &s)
 		if found != nil {
-			j.created.How = how
-			return j.finish(ctx, found)
+			return found, how, nil
 		}
 		left := settle - time.Since(began)
 		if s.hopeless() || left <= 0 && !s.fresh() {
@@ -45,15 +44,12 @@ func (j *job) search(ctx context.Context) (*anthropic.MessageBatch, Created, err
 		}
 		wait = min(2*wait, laterLook)
 	}
-	if s.absent() && j.client.Resend && !j.resent && ctx.Err() == nil {
-		j.resent = true
-		return j.send(ctx)
-	}
-	doubt := &DoubtfulError{Digest: j.created.Digest, Candidates: s.candidates, Looks: s.looks, Err: j.created.Lost, List: s.err}
+	doubt := &DoubtfulError{Key: j.created.Key, Candidates: s.candidates, Looks: s.looks, Err: j.created.Lost, List: s.err}
 	if s.looks == 0 && s.err == nil {
 		doubt.List = context.Cause(ctx)
 	}
-	return nil, j.created, doubt
+	doubt.absent = s.absent() && ctx.Err() == nil
+	return nil, 0, doubt
 }
 
 // look looks once, and returns the batch if it is found.
