@@ -68,7 +68,8 @@ func (c *Call) settlePace(now instant, v *Verdict, used Tokens) {
 	}
 	switch {
 	case v.Kind == Throttled:
-		p.hold(now, now.add(c.throttleHold(v)))
+		a := c.trace.last()
+		p.throttle(now, c.start.add(a.after), now.add(c.throttleHold(v)))
 	case v.Kind == Spent:
 		p.spend(now, c.spentUntil(now, v), v.resumes())
 	case v.Kind == Terminal && v.Rejected && c.pooled():

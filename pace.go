@@ -22,8 +22,10 @@ type Limits struct {
 	// as one per second, so a shorter Burst avoids their 429s at the price of waiting. Default: 1m.
 	Burst time.Duration
 	// FollowHeaders learns from the rate-limit headers of the replies that [Pace.Follow] is shown: limits that are not
-	// configured, tighter ones than configured, and how much is left when others use the same credential. Without
-	// such headers it changes nothing. False: only what is configured holds.
+	// configured, tighter ones than configured, and how much is left when others use the same credential. Where no reply
+	// tells limits it learns a rate of requests from the throttles: none before them, never above what is configured,
+	// never below 6 per minute, and forgotten after ten minutes without a throttle. Throttles that have nothing to do
+	// with the rate can bring it down, too. False: only what is configured holds.
 	FollowHeaders bool
 	// Queue is how many calls may wait for permission. Default: 1000. Negative: none, a call that would wait is
 	// refused.
@@ -43,6 +45,11 @@ const (
 //
 // The zero value limits nothing but keeps the pauses that the upstream asks for. Those who wait for the end of such a
 // pause where nothing is limited are let go one every 10 ms at first, and faster and faster, all of them within 2.6 s.
+//
+// With FollowHeaders and an upstream that tells no limits, 30 workers that never pause have about 90 throttles in the first
+// minute against 60 requests per minute, and then 0.7 to 1.2 % of their requests throttled at 93 to 100 % of the limit;
+// without it 80 to 90 % are. A limit that halves is kept after 20 s, one that doubles is used after four minutes. It never
+// guesses limits of tokens.
 //
 // A Pace is safe for concurrent use.
 type Pace struct {
@@ -65,6 +72,7 @@ type Pace struct {
 	burst   int64
 	before  amounts // what went while a limit that is followed was not known
 	follows bool
+	blind   blind
 }
 
 // NewPace returns a pace with full buckets.
@@ -82,6 +90,7 @@ func (p *Pace) prepare() {
 	}
 	p.ready = true
 	p.held, p.spent, p.resumes, p.rested = always, always, always, always
+	p.blind.noticed, p.blind.raised = always, always
 	p.size = max(orDefault(p.limits.Queue, defaultQueue), 0)
 	burst := min(orDefault(p.limits.Burst, defaultBurst), time.Duration(maxCost))
 	p.burst, p.follows = int64(burst), p.limits.FollowHeaders
@@ -212,13 +221,14 @@ func (p *Pace) Refund(now time.Time, estimate Tokens) {
 }
 
 // Hold lets nobody go before the given time, because the upstream said so; an earlier hold is never shortened. An
-// upstream that throttles has a bucket emptier than ours, so ours is emptied too.
+// upstream that throttles has a bucket emptier than ours, so ours is emptied too. With FollowHeaders it counts as a throttle
+// of a request that has just been sent. It never makes a call that was permitted before wait.
 func (p *Pace) Hold(now, until time.Time) {
 	if now.IsZero() {
 		now = time.Now()
 	}
 	at := instantOf(now)
-	p.hold(at, at.add(until.Sub(now))) // until may come from a header and have no monotonic reading
+	p.throttle(at, at, at.add(until.Sub(now))) // until may come from a header and have no monotonic reading
 }
 
 func (p *Pace) hold(now, until instant) {

@@ -34,6 +34,8 @@ func (p *Pace) Follow(now time.Time, h http.Header) {
 	at := instantOf(now)
 	p.mu.Lock()
 	p.prepare()
+	p.blind.told = true
+	p.sighted(at)
 	for i, r := range [...]wire.RateLimit{requests: told.Requests, inputTokens: told.Input, outputTokens: told.Output, allTokens: told.Tokens} {
 		if r.Limit > 0 {
 			p.learn(at, i, r)
@@ -72,6 +74,7 @@ func (p *Pace) noted(n amounts, sign int64) {
 	if !p.follows {
 		return
 	}
+	p.blind.sent += sign * n[requests]
 	unknown := false
 	for i := range p.buckets {
 		if p.buckets[i].interval == 0 {

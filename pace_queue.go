@@ -114,6 +114,9 @@ func (p *Pace) turn(now instant, w *waiter) instant {
 func (p *Pace) join(now instant, asks waiter) (w *waiter, wait time.Duration, ok bool) {
 	p.mu.Lock()
 	p.prepare()
+	if p.blind.stale(now) {
+		p.sighted(now)
+	}
 	w = &asks
 	p.enter(w)
 	woken := p.advance(now, w)
@@ -177,6 +180,9 @@ func (p *Pace) advance(now instant, asking *waiter) (woken []*waiter) {
 		p.passed = queue.passed
 		p.buckets.take(now, w.want)
 		p.noted(w.want, 1)
+		if p.blind.rate > 0 && p.buckets[requests].earliest(1) > now && p.blind.waited(now) {
+			p.setRate(now)
+		}
 		p.release.went(now)
 		w.granted = true
 		if w != asking {
