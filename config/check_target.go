@@ -11,13 +11,24 @@ func (c checker) targets() {
 	for i, t := range c.Targets {
 		at := item("targets", i)
 		_, wrong := baseURL(t.URL)
+		if (t.Provider != "" || c.doc.Unread(at+".provider")) && t.URL == "" {
+			wrong = ""
+		}
 		if wrong != "" {
 			c.wrong(at+".url", "%s", wrong)
 		}
-		if t.Name != "" || wrong == "" {
+		if t.Label() != "" && (t.Name != "" || wrong == "") {
 			c.name(at, t.Label(), names, i, "target")
 		}
 		c.keys(at, t)
+		c.models(at, t)
+		switch {
+		case c.doc.Unread(at + ".provider"):
+		case t.Provider == "":
+			c.strays(at, t)
+		case wrong == "":
+			c.elsewhere(at, t)
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // Gateway returns the settings of the gateway that the file describes. Base, Log, Observer and Saved are left to the caller,
-// and so are the targets of a file that has none. Whatever is wrong with the file, or with the files that it names, is in
+// and so are the targets of a file that has none, and to [File.Elsewhere] the bases of those that name a provider. Whatever is wrong with the file, or with the files that it names, is in
 // the [*Error].
 func (f *File) Gateway() (gateway.Settings, error) {
 	d := strict.Resume(f.source.lines)
@@ -47,7 +47,8 @@ func (f *File) Gateway() (gateway.Settings, error) {
 }
 
 func (f *File) gatewayTarget(t Target) gateway.Target {
-	made := gateway.Target{Name: t.Label(), URL: t.URL, Dialect: string(t.Dialect), Auth: string(t.Auth)}
+	made := gateway.Target{Name: t.Label(), URL: t.URL, Dialect: string(t.dialect()), Auth: string(t.auth()), Models: t.Models}
+	t.foreknow(&made)
 	for _, k := range t.Pool() {
 		made.Keys = append(made.Keys, gateway.Key{Name: k.Name, Secret: k.Key.Reveal()})
 	}

@@ -10,12 +10,13 @@ import (
 	"holdfast"
 	"holdfast/config"
 	"holdfast/gateway"
+	"holdfast/provider"
 )
 
 // example loads the commented example, in its folder and with the variables that it wants.
 func example(t *testing.T) *config.File {
 	t.Helper()
-	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY_2", "OPENAI_API_KEY"} {
+	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY_2", "OPENAI_API_KEY", "FOUNDRY_KEY", "AWS_KEY"} {
 		t.Setenv(name, "sk-CANARY-"+name)
 	}
 	t.Chdir("testdata")
@@ -45,7 +46,11 @@ func TestGatewayCarriesEveryKeyOfTheExample(t *testing.T) {
 				Keys: []gateway.Key{{Name: "first", Secret: "sk-CANARY-ANTHROPIC_API_KEY"}, {Name: "second", Secret: "sk-CANARY-ANTHROPIC_API_KEY_2"}},
 			},
 			{Name: "gpt", URL: "https://api.openai.com", Dialect: "openai", Keys: []gateway.Key{{Name: "1", Secret: "sk-CANARY-OPENAI_API_KEY"}}},
-			{Name: "local", URL: "http://127.0.0.1:11434", Dialect: "anthropic"},
+			{Name: "local", URL: "http://127.0.0.1:11434", Dialect: "anthropic", Betas: []string{}, Lacks: lacks(0, true)},
+			{Name: "bedrock", Dialect: "anthropic", Models: map[string]string{"claude-sonnet-5-5": "your-bedrock-id"}, Lacks: lacks(20_000_000, true)},
+			{Name: "vertex", Dialect: "anthropic", Lacks: lacks(30_000_000, false)},
+			{Name: "foundry", Dialect: "anthropic", Auth: "bearer", Keys: []gateway.Key{{Name: "1", Secret: "sk-CANARY-FOUNDRY_KEY"}}, Lacks: lacks(0, false)},
+			{Name: "aws", Dialect: "anthropic", Keys: []gateway.Key{{Name: "1", Secret: "sk-CANARY-AWS_KEY"}}},
 		},
 		Routes: []gateway.Route{{
 			Name: "opus", Models: []string{"claude-opus-*"}, Delivery: gateway.Whole, Answer: "demo.json",
@@ -77,10 +82,25 @@ func TestGatewayCarriesEveryKeyOfTheExample(t *testing.T) {
 	}
 }
 
+// lacks is what is known of an API that has no server-side fallbacks.
+func lacks(most int64, counts bool) gateway.Lacks {
+	return gateway.Lacks{MaxBody: most, CountTokens: counts, Members: []string{"fallbacks"}, Betas: []string{"server-side-fallback-"}}
+}
+
 func TestGatewayTakesTheExample(t *testing.T) {
-	settings, err := example(t).Gateway()
+	f := example(t)
+	settings, err := f.Gateway()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := f.Elsewhere(&settings, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"", "", "", "bedrock", "vertex", "foundry", "aws"} {
+		made, ok := settings.Targets[i].Base.(*provider.Transport)
+		if ok != (want != "") || ok && made.Provider() != want {
+			t.Errorf("target %d is asked by %T, want %s", i, settings.Targets[i].Base, want)
+		}
 	}
 	if _, err := gateway.New(settings); err != nil {
 		t.Error(err)

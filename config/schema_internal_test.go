@@ -51,6 +51,8 @@ func schemaOf(t reflect.Type, comments map[string]string) map[string]any {
 	switch t.Kind() {
 	case reflect.Pointer:
 		return schemaOf(t.Elem(), comments)
+	case reflect.Map:
+		return map[string]any{"type": "object", "additionalProperties": schemaOf(t.Elem(), comments)}
 	case reflect.Slice:
 		return map[string]any{"type": "array", "items": schemaOf(t.Elem(), comments)}
 	case reflect.String:
@@ -232,7 +234,11 @@ func unfit(schema map[string]any, value any, at string) string {
 			return fmt.Sprintf("%s: %v is no mapping", at, value)
 		}
 		for key, inside := range m {
-			property, ok := schema["properties"].(map[string]any)[key].(map[string]any)
+			properties, _ := schema["properties"].(map[string]any)
+			property, ok := properties[key].(map[string]any)
+			if any, free := schema["additionalProperties"].(map[string]any); free && !ok {
+				property, ok = any, true
+			}
 			if !ok {
 				return at + "." + key + ": unknown key"
 			}

@@ -8,18 +8,39 @@ import (
 
 // Target is an API behind the gateway.
 type Target struct {
-	// Name in chains, traces and metrics. Default: the host of the URL.
+	// Name in chains, traces and metrics. Default: the provider, or the host of the URL.
 	Name string `yaml:"name"`
-	// URL of the API, as an SDK's base URL has it. It holds no key and no query.
+	// URL of the API, as an SDK's base URL has it. It holds no key and no query. With a provider it may be left out, and
+	// replaces the provider's own address.
 	URL string `yaml:"url"`
+	// Provider serves Claude elsewhere, and is asked by its own client: bedrock, bedrock-mantle, aws, vertex, google-cloud or
+	// foundry. The callers' keys never go there. Default: the API at URL is asked as it is.
+	Provider Provider `yaml:"provider"`
+	// Region of a provider of AWS or Google. Default: AWS_REGION at AWS, global at google-cloud.
+	Region string `yaml:"region"`
+	// Project of vertex and google-cloud. Default at google-cloud: GOOGLE_CLOUD_PROJECT.
+	Project string `yaml:"project"`
+	// Resource of foundry, which is the first word of its address. Default: ANTHROPIC_FOUNDRY_RESOURCE.
+	Resource string `yaml:"resource"`
+	// Workspace of aws and google-cloud. Default: ANTHROPIC_AWS_WORKSPACE_ID and ANTHROPIC_GOOGLE_CLOUD_WORKSPACE_ID.
+	Workspace string `yaml:"workspace"`
+	// Profile of AWS's shared files whose credentials sign. Default: AWS's own chain of credentials.
+	Profile string `yaml:"profile"`
+	// Credentials is a file with Google credentials. A relative path begins at the configuration's own folder. Default:
+	// Google's application default credentials.
+	Credentials string `yaml:"credentials"`
+	// Models turns the model that callers ask for into this API's name of it. A model that is not listed is passed on as
+	// it is.
+	Models map[string]string `yaml:"models"`
 	// Dialect is anthropic or openai. Default: any; requests are passed on as they are.
 	Dialect Dialect `yaml:"dialect"`
 	// Key is sent in place of the caller's. Default: the caller's own passes through.
 	Key Secret `yaml:"key"`
 	// Keys are a pool of several: one that is throttled, spent or rejected is left for the next at once.
 	Keys []Key `yaml:"keys"`
-	// Auth says how a key is sent: x-api-key, bearer or api-key. Default: x-api-key for the dialect anthropic, bearer for
-	// any other.
+	// Auth says how a key is sent: x-api-key, bearer or api-key. Default: as an API that is known wants it, else x-api-key
+	// for the dialect anthropic and bearer for any other. Of the providers foundry alone has a choice: bearer sends an
+	// Entra ID token.
 	Auth Auth `yaml:"auth"`
 	// Breaker and Pace of this target alone. Keys left out are those of the sections.
 	Breaker *Breaker `yaml:"breaker"`
@@ -53,7 +74,12 @@ func (t Target) Pool() []Key {
 
 // Label returns Name, or its default.
 func (t Target) Label() string {
-	if u, wrong := baseURL(t.URL); t.Name == "" && wrong == "" {
+	u, wrong := baseURL(t.URL)
+	switch {
+	case t.Name != "":
+	case t.Provider != "":
+		return string(t.Provider)
+	case wrong == "":
 		return u.Host
 	}
 	return t.Name

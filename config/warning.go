@@ -14,6 +14,7 @@ func (f *File) Warnings() []string {
 	c := checker{f, strict.Resume(f.source.lines)}
 	c.warnOfAddresses()
 	c.warnOfTargets()
+	c.warnOfEndpoints()
 	c.warnOfTimers()
 	if f.Saved != (Saved{}) && !f.KeepsAnswers() {
 		c.wrong("saved", "no chain ends in the word %s, so no answer is kept and none is used", savedWord)
@@ -39,10 +40,10 @@ func (c checker) warnOfTargets() {
 		at := item("targets", i)
 		keyless := len(t.Pool()) == 0
 		u, wrong := baseURL(t.URL)
-		if wrong != "" {
+		if wrong != "" || t.Provider != "" && t.URL == "" {
 			continue
 		}
-		if keyless && len(c.Clients) > 0 {
+		if keyless && len(c.Clients) > 0 && t.Provider == "" {
 			c.wrong(at, "%s has no key: a client must send one for it in the usual header, and his own in holdfast-key", t.Label())
 		}
 		if keyless && t.Auth != "" {

@@ -8,6 +8,7 @@ import (
 
 	"holdfast"
 	"holdfast/gateway"
+	"holdfast/internal/endpoint"
 	"holdfast/internal/strict"
 )
 
@@ -28,6 +29,9 @@ type Delivery gateway.Delivery
 
 // Dialect is the shape of an API's requests and answers: anthropic or openai.
 type Dialect string
+
+// Provider is one that serves Claude elsewhere, as in package provider.
+type Provider string
 
 // Auth is how a key is sent: x-api-key, bearer or api-key.
 type Auth string
@@ -54,6 +58,7 @@ const (
 var (
 	lanes      = []string{holdfast.Interactive.String(), holdfast.Bulk.String()}
 	deliveries = []string{"live", "whole"} // in the order of gateway.Live and gateway.Whole
+	elsewheres = endpoint.Clouds()
 	dialects   = []string{string(anthropic), string(openai)}
 	auths      = []string{string(xAPIKey), string(bearer), "api-key"}
 	seals      = []string{"keep", "strip"}
@@ -94,6 +99,9 @@ func (d Delivery) String() string {
 
 // UnmarshalText reads anthropic or openai.
 func (d *Dialect) UnmarshalText(text []byte) error { return name(d, text, dialects) }
+
+// UnmarshalText reads the name of a provider.
+func (p *Provider) UnmarshalText(text []byte) error { return name(p, text, elsewheres) }
 
 // UnmarshalText reads x-api-key, bearer or api-key. Its error does not show another text: it may be the key.
 func (a *Auth) UnmarshalText(text []byte) error {
@@ -154,6 +162,7 @@ func (Count) words() []string      { return counts }
 func (Lane) words() []string       { return lanes }
 func (Delivery) words() []string   { return deliveries }
 func (Dialect) words() []string    { return dialects }
+func (Provider) words() []string   { return elsewheres }
 func (Auth) words() []string       { return auths }
 func (Sealed) words() []string     { return seals }
 func (LogFormat) words() []string  { return formats }

@@ -113,6 +113,9 @@ func compile(s Settings, h *health) (*state, error) {
 
 func compileTarget(t Target) (*upstream, error) {
 	u, err := url.Parse(t.URL)
+	if t.Base != nil && t.URL == "" {
+		u = &url.URL{Scheme: "https", Host: t.Name} // which is its own, and nobody else's
+	}
 	switch {
 	case t.Name == "":
 		return nil, errors.New("it has no name")
@@ -122,6 +125,8 @@ func compileTarget(t Target) (*upstream, error) {
 		return nil, errors.New("its URL must begin with http:// or https:// and name a host")
 	case u.User != nil:
 		return nil, errors.New("its URL must not hold a user and password; keys has the credentials")
+	case t.Base != nil && len(t.Keys) > 1:
+		return nil, errors.New("it has several keys, and a base that knows one")
 	}
 	up := &upstream{Target: t, url: u}
 	switch t.Dialect {
@@ -220,7 +225,16 @@ func compileEntry(e Entry, known map[string]*upstream) (*entry, error) {
 		return nil, fmt.Errorf("there is no target %q", e.Target)
 	}
 	made := &entry{Entry: e, up: up, url: up.url, keys: up.Keys}
+	if e.Betas == nil {
+		made.Betas = up.Betas
+	}
+	if e.Version == "" {
+		made.Version = up.Version
+	}
 	if e.Path != "" {
+		if up.Base != nil {
+			return nil, fmt.Errorf("target %s finds its paths itself", up.Name)
+		}
 		u := *up.url
 		u.Path, u.RawPath = e.Path, ""
 		made.url = &u
@@ -279,7 +293,8 @@ func (s *state) standardRoutes() (routes []*route) {
 		r := &route{name: "default", dialect: d, delivery: s.settings.Stream.Delivery}
 		for _, up := range s.targets {
 			if up.dialect == d || up.dialect == wire.DialectUnknown {
-				r.chain = append(r.chain, &entry{Entry: Entry{Target: up.Name}, up: up, url: up.url, keys: up.Keys})
+				e, _ := compileEntry(Entry{Target: up.Name}, map[string]*upstream{up.Name: up}) // which names nothing that could be wrong
+				r.chain = append(r.chain, e)
 			}
 		}
 		if len(r.chain) > 0 {

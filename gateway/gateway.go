@@ -200,7 +200,7 @@ func (c *call) plan() bool {
 		return false
 	}
 	c.record.Route = c.route.name
-	c.lineup = c.s.lineup(c)
+	c.lineup = c.s.lineup(c).fitting(int64(len(c.body.data)))
 	return true
 }
 

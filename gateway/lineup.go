@@ -59,7 +59,10 @@ func asksModel(c *call) bool {
 
 func (s *state) lineUp(k lineupKey) *lineup {
 	l := &lineup{policy: s.settings.Policy}
-	for _, e := range k.route.chain {
+	for i, e := range k.route.chain {
+		if i > 0 && k.counts && e.up.Lacks.CountTokens {
+			continue
+		}
 		s.addStops(l, e, k)
 		if k.only {
 			l.stops = l.stops[:1]
@@ -99,10 +102,7 @@ func (s *state) addStops(l *lineup, e *entry, k lineupKey) {
 	if len(keys) == 0 {
 		keys = []Key{{}}
 	}
-	model := e.Model
-	if model == "" {
-		model = k.model
-	}
+	model := e.model(k.model)
 	for _, key := range keys {
 		st := &stop{entry: e, secret: key.Secret, key: key.Name, group: modelGroup(model)}
 		st.name = e.up.Name
@@ -139,7 +139,7 @@ func (l *lineup) free(name string) string {
 
 func (st *stop) healthKey(k lineupKey) healthKey {
 	hk := healthKey{target: st.entry.up.Name, key: st.key, group: st.group, counts: k.counts}
-	if st.secret == "" {
+	if st.secret == "" && st.entry.up.Base == nil {
 		hk.caller = k.caller
 	}
 	return hk

@@ -24,26 +24,32 @@ func (h *health) standardBase() http.RoundTripper {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.base == nil {
-		dialer := &net.Dialer{KeepAlive: dialKeepAlive}
-		h.base = &http.Transport{
-			Proxy: http.ProxyFromEnvironment,
-			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-				conn, err := dialer.DialContext(ctx, network, addr)
-				if tcp, ok := conn.(*net.TCPConn); ok {
-					return outwardConn{tcp}, nil
-				}
-				return conn, err
-			},
-			ForceAttemptHTTP2:      true,
-			MaxIdleConnsPerHost:    idlePerHost,
-			IdleConnTimeout:        idleConnTime,
-			TLSHandshakeTimeout:    tlsTime,
-			MaxResponseHeaderBytes: answerHeader,
-			DisableCompression:     true, // an answer comes as it was asked for
-			HTTP2:                  &http.HTTP2Config{SendPingTimeout: silentTime, PingTimeout: silentTime},
-		}
+		h.base = NewTransport()
 	}
 	return h.base
+}
+
+// NewTransport returns a transport as a gateway makes it for itself: for the base of a [Target]. Whoever makes it shares it
+// between targets and reloads, and it never ends by itself.
+func NewTransport() *http.Transport {
+	dialer := &net.Dialer{KeepAlive: dialKeepAlive}
+	return &http.Transport{
+		Proxy: http.ProxyFromEnvironment,
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := dialer.DialContext(ctx, network, addr)
+			if tcp, ok := conn.(*net.TCPConn); ok {
+				return outwardConn{tcp}, nil
+			}
+			return conn, err
+		},
+		ForceAttemptHTTP2:      true,
+		MaxIdleConnsPerHost:    idlePerHost,
+		IdleConnTimeout:        idleConnTime,
+		TLSHandshakeTimeout:    tlsTime,
+		MaxResponseHeaderBytes: answerHeader,
+		DisableCompression:     true, // an answer comes as it was asked for
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: silentTime, PingTimeout: silentTime},
+	}
 }
 
 // outwardConn is a connection to an upstream without TLS. It sends a body that is in memory with one write, where net/http would

@@ -92,11 +92,22 @@ func (c *call) over(e transport.End) {
 func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 	t, _ := holdfast.TargetOf(req.Context())
 	st := c.lineup.find(t.Name)
-	st.address(req)
+	if err := c.unfit(st); err != nil {
+		return nil, err
+	}
 	h := req.Header
 	dropOwn(h)
-	if st.secret != "" {
-		setKey(h, st.entry.up.Auth, st.secret)
+	base := c.s.settings.Base
+	switch own := st.entry.up.Base; {
+	case own != nil:
+		base = own
+		dropKeys(h)
+		delete(h, "Cookie")
+	default:
+		st.address(req)
+		if st.secret != "" {
+			setKey(h, st.entry.up.Auth, st.secret)
+		}
 	}
 	if v := st.entry.Version; v != "" {
 		h["Anthropic-Version"] = []string{v}
@@ -107,6 +118,7 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 			h["Anthropic-Beta"] = []string{strings.Join(b, ",")}
 		}
 	}
+	dropBetas(h, st.entry.up.Lacks.Betas)
 	if c.asked.Stream {
 		delete(h, "Accept-Encoding") // events are looked at, and pings and errors put between them
 	}
@@ -114,7 +126,7 @@ func (c *call) RoundTrip(req *http.Request) (*http.Response, error) {
 		h["User-Agent"] = nil // net/http would add its own
 	}
 	c.attach(req, st)
-	return c.s.settings.Base.RoundTrip(req)
+	return base.RoundTrip(req)
 }
 
 // dropOwn takes out the words between the caller and the gateway.
@@ -154,7 +166,8 @@ const mostUnpacked = 32 << 20
 // rewritten is the body with another model and without what the target cannot open; nil when it stays as it came.
 func (c *call) rewritten(st *stop) []byte {
 	e := st.entry
-	if e.Model == "" && !e.strip || c.record.Model == "" {
+	model := e.model(c.record.Model)
+	if lacks := e.up.Lacks.Members; model == c.record.Model && !e.strip && len(lacks) == 0 || c.record.Model == "" {
 		return nil
 	}
 	if data, ok := c.bodies[st]; ok {
@@ -165,8 +178,11 @@ func (c *call) rewritten(st *stop) []byte {
 		return nil
 	}
 	plain := data
-	if e.Model != "" && e.Model != c.record.Model {
-		data = wire.SetModel(data, e.Model)
+	if model != c.record.Model {
+		data = wire.SetModel(data, model)
+	}
+	if lacks := e.up.Lacks.Members; len(lacks) > 0 {
+		data = wire.WithoutMembers(data, lacks...)
 	}
 	if e.strip {
 		data = wire.WithoutSealed(data)

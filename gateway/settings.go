@@ -70,6 +70,33 @@ type Target struct {
 	// Breaker and Pace replace those of the Settings where they are not nil.
 	Breaker *holdfast.BreakerSettings
 	Pace    *holdfast.Limits
+
+	// Base sends the attempts of this target in place of that of the Settings, such as one that signs for a provider.
+	// It finds the address and the credentials itself: the request has the caller's path, URL may be empty, no
+	// credential of the caller ever reaches it, and a key in Keys is only known, so that it is hidden in what the
+	// upstream says. It must not retry by itself. Default: that of the Settings.
+	Base http.RoundTripper
+	// Models turns a model, the caller's or that of the entry, into the upstream's own name of it. A model that is
+	// not in it is passed on as it is.
+	Models map[string]string
+	// Betas and Version hold for every entry of this target that has none of its own.
+	Betas   []string
+	Version string
+	// Lacks says what the upstream is known not to take. Default: nothing is known.
+	Lacks Lacks
+}
+
+// Lacks is what is known beforehand not to work with an upstream. A request that it does not take goes past the target while
+// there is another one in the chain.
+type Lacks struct {
+	// MaxBody is the largest request body in bytes. Zero or negative: no limit is known.
+	MaxBody int64
+	// CountTokens: it does not count tokens.
+	CountTokens bool
+	// Members of a request's body, at its top level, that are taken out for this target.
+	Members []string
+	// Betas are beginnings of names that are taken out of the header anthropic-beta for this target.
+	Betas []string
 }
 
 // Key is a credential of a target.

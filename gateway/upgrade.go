@@ -34,6 +34,10 @@ func (c *call) upgrade() {
 	}
 	st := c.lineup.stops[0]
 	c.record.Target = st.name
+	if st.entry.up.Base != nil {
+		c.reject(refusal{http.StatusNotFound, "no-upgrade", "the target of this request takes no other protocol", 0, false, 0})
+		return
+	}
 	status := &statusWriter{ResponseWriter: c.w}
 	proxy := httputil.ReverseProxy{
 		Transport: c.s.settings.Base,

@@ -186,10 +186,13 @@ func target(name, url, key string) config.Target {
 // described says in a line what a target is.
 func described(t config.Target) string {
 	whose := "the caller's key"
+	if t.Provider != "" {
+		whose = credentialsOf(t)
+	}
 	if n := len(t.Keys); n > 1 {
 		whose = plural(n, "key")
 	} else if n == 1 || t.Key != "" {
 		whose = "the gateway's key"
 	}
-	return fmt.Sprintf("%s (%s, %s)", t.Name, t.URL, whose)
+	return fmt.Sprintf("%s (%s, %s)", t.Label(), whereOf(t), whose)
 }

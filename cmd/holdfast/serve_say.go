@@ -83,7 +83,7 @@ func contents(file *config.File) string {
 
 func hasKey(file *config.File) bool {
 	for _, t := range file.Targets {
-		if t.Key != "" || len(t.Keys) > 0 {
+		if t.Key != "" || len(t.Keys) > 0 || t.Provider != "" {
 			return true
 		}
 	}

@@ -31,8 +31,9 @@ type service struct {
 
 	gateway     *gateway.Gateway
 	metrics     *telemetry.Metrics
-	store       *saved.Store // nil: no answers are kept
-	kept        config.Saved // how store was opened
+	store       *saved.Store      // nil: no answers are kept
+	kept        config.Saved      // how store was opened
+	elsewhere   http.RoundTripper // sends for the providers; outlives reloads
 	certificate atomic.Pointer[tls.Certificate]
 
 	api, admin net.Listener // admin is nil when it is off
@@ -95,6 +96,14 @@ func (sv *service) listenOn(address, hint string) (net.Listener, error) {
 func (sv *service) settings(conf configured) (gateway.Settings, *tls.Config, error) {
 	settings, err := conf.file.Gateway()
 	if err != nil {
+		return settings, nil, badUsage(hintOf(err), "%w", err)
+	}
+	if sv.elsewhere == nil {
+		if sv.elsewhere = sv.base; sv.elsewhere == nil {
+			sv.elsewhere = gateway.NewTransport()
+		}
+	}
+	if err := conf.file.Elsewhere(&settings, sv.elsewhere); err != nil {
 		return settings, nil, badUsage(hintOf(err), "%w", err)
 	}
 	secure, err := conf.file.TLSConfig()

@@ -28,8 +28,9 @@ func newValidateCommand() *cobra.Command {
 		Short: "Check a configuration, and show what it means",
 		Long: `Check a configuration file, holdfast.yaml unless one is named; - is standard input.
 Every mistake is told at once, with its line. What works but is probably not meant
-is a warning. Of a good file it prints what it means: who may call, and what is
-asked in which order. Keys are shown as names and fingerprints.`,
+is a warning; where the APIs that it names are known to differ from the Claude API
+is a note. No network is asked. Of a good file it prints what it means: who may
+call, and what is asked in which order. Keys are shown as names and fingerprints.`,
 		Example: `  holdfast validate
   holdfast validate /etc/holdfast/holdfast.yaml
   holdfast validate --set policy.attempts=2
@@ -67,12 +68,18 @@ func (o *validateOptions) run(_ context.Context, args []string, s streams) error
 	for _, w := range file.Warnings() {
 		say(s.err, "warning: %s: %s", name, w)
 	}
+	for _, n := range file.Notes() {
+		say(s.err, "note: %s: %s", name, n)
+	}
 	return give(s.out, name+" is good\n"+picture(file))
 }
 
 // accepted asks the gateway itself. One without targets gets them from the command that runs it.
 func accepted(file *config.File) error {
 	settings, err := file.Gateway()
+	if err == nil {
+		err = file.Elsewhere(&settings, nil)
+	}
 	if err == nil && len(settings.Targets) > 0 {
 		_, err = gateway.New(settings)
 	}

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -18,12 +20,17 @@ func picture(f *config.File) string {
 	row("listen", f.ListenAddress(), whoMayCall(f))
 	row("admin", orWord(f.AdminAddress(), "off"))
 	for _, t := range f.Targets {
-		row("target", t.Label(), t.URL, "speaks "+orWord(string(t.Dialect), "any dialect"), keysOf(t))
+		row("target", t.Label(), whereOf(t), "speaks "+spoken(t), keysOf(t))
 	}
 	if len(f.Targets) == 0 {
 		row("target", "none: the APIs of the providers themselves")
 	}
 	_ = w.Flush()
+	for _, t := range f.Targets {
+		for _, model := range slices.Sorted(maps.Keys(t.Models)) {
+			fmt.Fprintf(&b, "%s calls %s %s\n", t.Label(), model, t.Models[model])
+		}
+	}
 	for i, r := range f.Routes {
 		b.WriteString(routeLine(r, i))
 	}
@@ -36,6 +43,41 @@ func picture(f *config.File) string {
 		fmt.Fprintf(&b, "saved answers are kept in %s\n", orWord(f.SavedPath(), "memory"))
 	}
 	return b.String()
+}
+
+// whereOf is where a target is asked.
+func whereOf(t config.Target) string {
+	if t.Provider == "" {
+		return t.URL
+	}
+	where := string(t.Provider)
+	for _, place := range []string{t.Region, t.Project, t.Resource, t.Workspace} {
+		if place != "" {
+			where += " " + place
+		}
+	}
+	if t.URL != "" {
+		where += " at " + t.URL
+	}
+	return where
+}
+
+func spoken(t config.Target) string {
+	if t.Provider != "" {
+		return "anthropic"
+	}
+	return orWord(string(t.Dialect), "any dialect")
+}
+
+// credentialsOf says whose credentials a provider is asked with that has no key.
+func credentialsOf(t config.Target) string {
+	switch {
+	case t.Profile != "":
+		return "credentials of the profile " + t.Profile
+	case t.Credentials != "":
+		return "credentials in " + t.Credentials
+	}
+	return "credentials that are found here"
 }
 
 func orWord(text, otherwise string) string {
@@ -72,6 +114,9 @@ func keysOf(t config.Target) string {
 	}
 	switch len(names) {
 	case 0:
+		if t.Provider != "" {
+			return credentialsOf(t)
+		}
 		return "the caller's own key"
 	case 1:
 		return "key " + names[0]

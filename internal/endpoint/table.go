@@ -57,7 +57,7 @@ var table = []Endpoint{
 		AsOf:  "2026-11-24",
 	},
 	{
-		Name: "foundry", Title: "Microsoft Foundry", Cloud: true, Claude: true, Renames: true, Auth: APIKey,
+		Name: "foundry", Title: "Microsoft Foundry", Cloud: true, Claude: true, Auth: APIKey,
 		Base: "https://{resource}.services.ai.azure.com/anthropic", Hosts: []string{".services.ai.azure.com"},
 		Lacks: []Feature{Batches, ModelList, Fallbacks, LimitHeaders},
 		Bites: []string{

@@ -90,6 +90,31 @@ func WithoutSealed(body []byte) []byte {
 	return apply(body, edits)
 }
 
+// WithoutMembers returns the body of a request without some of its members at the top level, and the same byte for byte
+// otherwise. A body without them is returned as it is.
+func WithoutMembers(body []byte, names ...string) []byte {
+	var edits []edit
+	before := -1 // where the separator before the present member begins, if one was kept
+	parse(body).members(func(key, value node) bool {
+		at, end := offset(body, key), offset(body, value)+len(value)
+		if !slices.ContainsFunc(names, key.is) {
+			before = end
+			return true
+		}
+		if before >= 0 {
+			edits = append(edits, edit{before, end, nil}) // with the comma in front of it
+			before = end
+			return true
+		}
+		if next := skipSpace(body, end); next < len(body) && body[next] == ',' {
+			end = skipSpace(body, next+1)
+		}
+		edits = append(edits, edit{at, end, nil})
+		return true
+	})
+	return apply(body, edits)
+}
+
 // edit replaces the bytes from at to end.
 type edit struct {
 	at, end int

@@ -71,13 +71,30 @@ func TestB104_SealedPartsGoWithoutEmptyShells(t *testing.T) {
 	}
 }
 
+func TestWithoutMembers(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"a":1,"fallbacks":"default","b":2}`:            `{"a":1,"b":2}`,
+		`{"fallbacks":[{"model":"m"}], "a":1}`:           `{"a":1}`,
+		`{"a":1 , "fallbacks":"default" }`:               `{"a":1 }`,
+		`{"fallbacks":1,"fallbacks":2}`:                  `{}`,
+		`{"fallbacks":1,"a":1,"metadata":{},"b":2}`:      `{"a":1,"b":2}`,
+		`{"a":{"fallbacks":1},"messages":["fallbacks"]}`: `{"a":{"fallbacks":1},"messages":["fallbacks"]}`,
+		`["fallbacks"]`: `["fallbacks"]`,
+		`{"metadata":1,"fallbacks":2,"a":1,"fallbacks":3}`: `{"a":1}`,
+	} {
+		if got := string(wire.WithoutMembers([]byte(body), "fallbacks", "metadata")); got != want {
+			t.Errorf("%s became %s, want %s", body, got, want)
+		}
+	}
+}
+
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{"model":"m","messages":[{"role":"assistant","content":[{"type":"thinking"},{"type":"text"}]},{"role":"user","content":"q"}]}`))
 	f.Add([]byte(`{"input":[{"type":"reasoning"}],"model":`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		before := bytes.Clone(body)
 		wire.ReadRequest(body)
-		named, stripped := wire.SetModel(body, "n"), wire.WithoutSealed(body)
+		named, stripped := wire.SetModel(body, "n"), wire.WithoutSealed(wire.WithoutMembers(body, "model", "input"))
 		if !bytes.Equal(before, body) {
 			t.Fatal("the body itself was changed")
 		}
