@@ -79,8 +79,11 @@ func (a *reply) generate() result {
 		status: http.StatusOK, contentType: "application/json", answer: &full, shape: shapeOf(a.q.Endpoint),
 		usage: tokens{Input: full.Usage.Input, Output: full.Usage.Output},
 	}
-	if full.Stop == answer.Refusal {
+	switch {
+	case full.Stop == answer.Refusal:
 		r.usage = tokens{} // a refusal before any output is not billed
+	case len(full.Hops) > 0:
+		r.usage.Input *= len(full.Hops) // each model has read it
 	}
 	r.events = a.paced(full.Events(r.shape))
 	if !a.q.Stream || a.fault.instead != nil {

@@ -4,7 +4,7 @@ import "time"
 
 // Step is one fault, or one good answer. Which fields a Kind takes is in the
 // table that Faults returns; Validate refuses the others, and negative times and
-// counts but for Times.
+// counts but for Times and Declines.
 type Step struct {
 	// Kind is the fault. Default: ok.
 	Kind Kind `yaml:"kind"`
@@ -44,6 +44,12 @@ type Step struct {
 	// Category and Explanation are the stop_details of a refusal. Default: null.
 	Category    string `yaml:"category"`
 	Explanation string `yaml:"explanation"`
+	// Declines is how many models refuse a request that brings fallbacks of its own:
+	// the model that was asked, then those of the list. 0 means one; negative means all.
+	Declines int `yaml:"declines"`
+	// RecommendedModel is the model that a refusal names because the API could not
+	// ask it, as when it is overloaded: no fallback is asked. Default: null.
+	RecommendedModel string `yaml:"recommended_model"`
 	// Reason is the stop_reason of a stop_reason step. Default: a word that no
 	// client can know yet.
 	Reason string `yaml:"reason"`

@@ -98,8 +98,10 @@ func scripted(messages ...string) http.HandlerFunc {
 
 // events is a message as a stream: the deltas are halves, and the model is the one that was asked first.
 func events(message string) string {
+	var line bytes.Buffer
+	must(json.Compact(&line, []byte(message)))
 	var m map[string]json.RawMessage
-	must(json.Unmarshal([]byte(message), &m))
+	must(json.Unmarshal(line.Bytes(), &m))
 	var content []map[string]json.RawMessage
 	must(json.Unmarshal(m["content"], &content))
 	var b strings.Builder

@@ -44,6 +44,8 @@ type Options struct {
 	Stop        Stop   // "" lets the request decide
 	Category    string // of a refusal
 	Explanation string // of a refusal
+	Declines    int    // models that refuse, of those that the request names. 0: one; negative: all
+	Recommended string // the model that a refusal names because it could not be asked
 	HalfTool    bool   // a call of a tool whose input ends in its middle; without tools in the request, a text that does
 	Rune        int    // put a character of more than one byte at the start of content event number Rune, from 1; 0: nowhere
 }
@@ -56,6 +58,8 @@ type Answer struct {
 	Stop                  Stop
 	Sequence              string // the stop sequence that ended it
 	Category, Explanation string
+	Recommended           string
+	Hops                  []string // models that have run, in order, when the request names others; the last is Model
 	Usage                 Usage
 	WantUsage             bool // chat completions: the stream ends with a chunk of usage
 	Batch                 bool // it is the answer to an item of a batch
@@ -82,13 +86,15 @@ const (
 	Thinking      Kind = "thinking"
 	ToolCall      Kind = "tool_use"
 	ServerToolUse Kind = "server_tool_use"
+	Fallback      Kind = "fallback"
 )
 
 // Block is one content block.
 type Block struct {
 	Kind      Kind
 	Pieces    []string // one content event each; joined they are the text, the thinking or the input as JSON
-	ID, Name  string   // of a tool
+	ID, Name  string   // of a tool; of a fallback the model that it is from, and the one that goes on
+	Category  string   // of a fallback
 	Signature string   // of thinking; "" when it was cut off
 	Cut       bool     // it ends in its middle
 }
@@ -134,7 +140,7 @@ func (s Shape) shows(b *Block) bool {
 	switch b.Kind {
 	case Thinking:
 		return s != ChatCompletions
-	case ServerToolUse:
+	case ServerToolUse, Fallback:
 		return s == Messages
 	}
 	return true

@@ -26,8 +26,10 @@ func New(q request.Request, o Options) Answer {
 		},
 	}
 	if o.Stop == Refusal {
-		a.Stop, a.Category, a.Explanation = Refusal, o.Category, o.Explanation
-		return a
+		if a.decline(q, o); a.Stop == Refusal {
+			return a
+		}
+		o.Stop = ""
 	}
 	if q.Thinking {
 		a.think(q, o)
@@ -37,6 +39,29 @@ func New(q request.Request, o Options) Answer {
 	a.stop(q, o)
 	a.count(q)
 	return a
+}
+
+// decline lets the model refuse, and then as many of those that the request names as the plan wants to.
+func (a *Answer) decline(q request.Request, o Options) {
+	declines := max(o.Declines, 1)
+	if o.Declines < 0 || o.Recommended != "" {
+		declines = len(q.Fallbacks) + 1
+	}
+	asked := q.Fallbacks
+	if o.Recommended != "" {
+		asked = nil
+	}
+	if len(q.Fallbacks) > 0 {
+		a.Hops = append(a.Hops, q.Model)
+	}
+	for i, model := range asked[:min(declines, len(asked))] {
+		a.Blocks = append(a.Blocks, Block{Kind: Fallback, ID: a.Hops[i], Name: model, Category: o.Category})
+		a.Hops = append(a.Hops, model)
+		a.Model = model
+	}
+	if declines > len(q.Fallbacks) {
+		a.Stop, a.Category, a.Explanation, a.Recommended = Refusal, o.Category, o.Explanation, o.Recommended
+	}
 }
 
 // input is the tokens of the request, as read or else estimated.

@@ -11,7 +11,7 @@ import (
 
 // message appends the whole message.
 func (a *Answer) message(dst []byte) []byte {
-	dst = a.openMessage(dst)
+	dst = a.openMessage(dst, a.Model)
 	for i := range a.Blocks {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -23,7 +23,7 @@ func (a *Answer) message(dst []byte) []byte {
 	dst = a.usageHead(dst)
 	dst = number(dst, `,"output_tokens":`, a.Usage.Output)
 	dst = number(dst, `,"output_tokens_details":{"thinking_tokens":`, a.Usage.Thinking)
-	return append(a.served(append(dst, '}')), '}')
+	return append(a.served(a.iterations(append(dst, '}'))), '}')
 }
 
 // served appends how the answer was served, which ends its usage.
@@ -35,9 +35,35 @@ func (a *Answer) served(dst []byte) []byte {
 	return append(append(append(dst, `,"service_tier":"`...), tier...), `","inference_geo":"global"}`...)
 }
 
+// iterations appends what each model was billed for, of those that the request names. Those that refused said nothing.
+func (a *Answer) iterations(dst []byte) []byte {
+	if len(a.Hops) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"iterations":[`...)
+	for i, model := range a.Hops {
+		kind, output := `{"type":"message","model":`, 0
+		if i == len(a.Hops)-1 {
+			output = a.Usage.Output
+			if i > 0 && a.Stop != Refusal {
+				kind = `{"type":"fallback_message","model":`
+			}
+		}
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = quote(append(dst, kind...), model)
+		dst = number(dst, `,"input_tokens":`, a.Usage.Input)
+		dst = number(dst, `,"output_tokens":`, output)
+		dst = number(dst, `,"cache_creation_input_tokens":`, a.Usage.CacheCreation)
+		dst = append(number(dst, `,"cache_read_input_tokens":`, a.Usage.CacheRead), '}')
+	}
+	return append(dst, ']')
+}
+
 // openMessage appends a message up to its content.
-func (a *Answer) openMessage(dst []byte) []byte {
-	dst = quote(append(dst, `{"model":`...), a.Model)
+func (a *Answer) openMessage(dst []byte, model string) []byte {
+	dst = quote(append(dst, `{"model":`...), model)
 	dst = quote(append(dst, `,"id":`...), a.id("msg_"))
 	return append(dst, `,"type":"message","role":"assistant","content":[`...)
 }
@@ -64,6 +90,9 @@ func (a *Answer) stopReason(dst []byte) []byte {
 	}
 	dst = orNull(append(dst, `,"stop_details":{"type":"refusal","category":`...), a.Category)
 	dst = orNull(append(dst, `,"explanation":`...), a.Explanation)
+	if a.Recommended != "" || len(a.Hops) > 0 { // the beta's own field
+		dst = orNull(append(dst, `,"recommended_model":`...), a.Recommended)
+	}
 	return append(dst, '}')
 }
 
@@ -89,6 +118,10 @@ func (b *Block) message(dst []byte, start bool) []byte {
 			dst = b.input(dst)
 		}
 		return append(dst, `,"caller":{"type":"direct"}}`...)
+	case Fallback:
+		dst = quote(append(dst, `{"type":"fallback","from":{"model":`...), b.ID)
+		dst = quote(append(dst, `},"to":{"model":`...), b.Name)
+		return append(orNull(append(dst, `},"trigger":{"type":"refusal","category":`...), b.Category), "}}"...)
 	default:
 		dst = quoteAll(append(dst, `{"type":"text","text":`...), pieces)
 		return append(dst, '}')
@@ -128,7 +161,11 @@ func (b *Block) input(dst []byte) []byte {
 
 func (s *stream) messages() {
 	a := s.answer
-	s.buf = a.openMessage(append(s.buf[:0], `{"type":"message_start","message":`...))
+	asked := a.Model
+	if len(a.Hops) > 0 { // a stream names the model that was asked, whoever goes on
+		asked = a.Hops[0]
+	}
+	s.buf = a.openMessage(append(s.buf[:0], `{"type":"message_start","message":`...), asked)
 	s.buf = append(s.buf, `],"stop_reason":null,"stop_sequence":null,"stop_details":null,"usage":`...)
 	s.buf = number(a.usageHead(s.buf), `,"output_tokens":`, min(1, a.Usage.Output))
 	s.buf = append(a.served(s.buf), "}}"...)
@@ -147,7 +184,7 @@ func (s *stream) messages() {
 	s.buf = a.usageInput(append(s.buf, `},"usage":`...))
 	s.buf = number(s.buf, `,"output_tokens":`, a.Usage.Output)
 	s.buf = number(s.buf, `,"output_tokens_details":{"thinking_tokens":`, a.Usage.Thinking)
-	s.buf = append(s.buf, `}}}`...)
+	s.buf = append(a.iterations(append(s.buf, '}')), `}}`...)
 	s.send("message_delta", Tail)
 	s.buf = append(s.buf[:0], `{"type":"message_stop"}`...)
 	s.send("message_stop", Final)

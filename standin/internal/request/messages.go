@@ -82,6 +82,7 @@ func (q *Request) readMessages(body *value, terms terms) *Refusal {
 	r.readSystem(body.get("system"))
 	r.readTurns(body.get("messages"))
 	r.checkFields(body)
+	r.readFallbacks(body.get("fallbacks"))
 	r.readThinking(body.get("thinking"))
 	r.checkSampling(body)
 	r.checkTurns()

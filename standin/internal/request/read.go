@@ -159,7 +159,7 @@ func (q *Request) readBody(h http.Header, body []byte, settings Settings) *Refus
 	if root.kind != isObject {
 		return invalid("Input should be a valid dictionary")
 	}
-	terms := terms{version: h.Get("Anthropic-Version"), betas: h.Get("Anthropic-Beta"), settings: settings}
+	terms := terms{version: h.Get("Anthropic-Version"), betas: strings.Join(h.Values("Anthropic-Beta"), ","), settings: settings}
 	if q.Endpoint == BatchCreate {
 		return q.readBatch(&root, terms)
 	}

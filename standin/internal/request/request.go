@@ -53,7 +53,8 @@ type Request struct {
 	Thinking      bool // a thinking block is wanted in front of the text
 	Omitted       bool // thinking.display is "omitted": the block has a signature alone
 	StopSequences []string
-	Schema        any // of the JSON text that is asked for; nil: free text
+	Fallbacks     []string // models that the API itself is to ask when one refuses
+	Schema        any      // of the JSON text that is asked for; nil: free text
 
 	Items []Item // of a batch
 	File  *File  // of an upload
