@@ -153,6 +153,9 @@ func (j *job) attempts(ctx context.Context, doubt bool) (value any, doubtful boo
 	if judge == nil {
 		judge = holdfast.Judge
 	}
+	if policy.Deadline == 0 {
+		policy.Deadline = -1 // the limit's, which is the context's
+	}
 	if usage := policy.Usage; usage != nil {
 		policy.Usage = func(answer any) holdfast.Tokens { return usage(answer.(opaque).value) }
 	}

@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"holdfast"
 	"holdfast/once"
 )
@@ -143,8 +141,6 @@ func TestDoByFaultAndFarSide(t *testing.T) {
 		})
 	}
 }
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The policy's waits are those of the reliable call.
 func TestDoWaitsAsItsPolicySays(t *testing.T) {

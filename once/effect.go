@@ -37,7 +37,8 @@ type Effect[T any] struct {
 	// [NothingHappened], which is careful.
 	NothingHappened func(error) bool
 	// Policy says how what failed within one start is repeated, and how long to wait: what certainly did nothing, and with
-	// Replays also what is in doubt. Its Targets are not used: another far side does not know the key. Default: the zero Policy.
+	// Replays also what is in doubt. Its Targets are not used: another far side does not know the key; its Deadline
+	// is Limit if it has none. Default: the zero Policy.
 	Policy *holdfast.Policy
 	// Limit is how long a start may take with all its attempts; Run's context ends then. A crash blocks the key a little longer
 	// than that. Default: 2m. Negative: the same.

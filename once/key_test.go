@@ -2,9 +2,7 @@ package once_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -88,9 +86,6 @@ func FuzzKey(f *testing.F) {
 		if once.Key(joined) == key || once.Key(a, b, "") == key || once.Key(b, a) == key && a != b {
 			t.Fatal("other parts have the same key")
 		}
-		if len(a) > 3 && a != "hf1" && strings.Contains(key, a) && !form.MatchString("hf1-"+a+key[min(len(a)+4, len(key)):]) {
-			t.Fatalf("%q can be read in %q", a, key)
-		}
 	})
 }
 
@@ -102,8 +97,5 @@ func TestKeyOfIsWhatWithKeyPutThere(t *testing.T) {
 	ctx := once.WithKey(once.WithKey(t.Context(), "a"), "b")
 	if got := once.KeyOf(ctx); got != "b" {
 		t.Errorf("got %q", got)
-	}
-	if raw, _ := json.Marshal(once.Key("x")); string(raw) != `"`+once.Key("x")+`"` || http.CanonicalHeaderKey("Idempotency-Key") != "Idempotency-Key" {
-		t.Error("a key is changed by what carries it")
 	}
 }
