@@ -69,6 +69,7 @@ var floors = map[string]floor{
 	"cmd/holdfast":              {below: slices.Concat(doors, []string{"config", "telemetry"}), outside: []string{""}},
 	"e2e":                       {below: slices.Concat(doors, []string{"config", "telemetry"}), outside: []string{""}},
 	"e2e/failover":              {}, // tests alone
+	"e2e/shipment":              {}, // a job, its tests and nothing else
 }
 
 // bare are the packages whose tests too use the standard library alone: go mod tidy counts them for whoever imports the

@@ -14,7 +14,6 @@ import (
 	"holdfast/standin"
 )
 
-// The README quotes this test.
 func TestShipmentSurvivesAnOverload(t *testing.T) {
 	plan, err := standin.ParsePlan([]byte(`jobs: {SHP-1: [{kind: http, status: 529}, {kind: http, status: 429, retry_after: 0.1}]}`))
 	if err != nil {

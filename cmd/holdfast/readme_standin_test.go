@@ -19,26 +19,40 @@ import (
 
 // What the README says about the stand-in, held against it.
 
-// The test in Go is one that runs.
+// The test in Go is that of the comment on the package.
 func TestReadmeQuotesATestOfTheStandin(t *testing.T) {
-	source, err := os.ReadFile("../../standin/example_test.go")
+	quotes(t, "../../standin/doc.go", regexp.MustCompile("(?m)^//\t"), readmeBlock(t, "go", "server, url"))
+}
+
+// The job with a turn and its effect is one that is played through every fault.
+func TestReadmeQuotesTheShipments(t *testing.T) {
+	quotes(t, "../../e2e/shipment/example_test.go", nil, readmeBlock(t, "go", "// clerk"))
+}
+
+// quotes holds a block against the file that it is from, but for what precedes its lines there.
+func quotes(t *testing.T, file string, prefix *regexp.Regexp, block []byte) {
+	t.Helper()
+	source, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if quote := readmeBlock(t, "go", "func Test"); !bytes.Contains(source, quote) {
-		t.Errorf("standin/example_test.go does not hold\n%s", quote)
+	if prefix != nil {
+		source = prefix.ReplaceAll(source, nil)
+	}
+	if !bytes.Contains(source, block) {
+		t.Errorf("%s does not hold\n%s", file, block)
 	}
 }
-
-var faultRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (.*) \\|$")
 
 func TestReadmeListsTheFaults(t *testing.T) {
 	var want, got []string
 	for _, f := range standin.Faults() {
-		want = append(want, fmt.Sprintf("%s: %s", f.Kind, f.What))
+		want = append(want, string(f.Kind))
 	}
-	for _, row := range faultRow.FindAllStringSubmatch(readReadme(t), -1) {
-		got = append(got, row[1]+": "+row[2])
+	_, list, _ := strings.Cut(readReadme(t), "`holdfast standin faults cut`: ")
+	list, _, _ = strings.Cut(list, "\n\n")
+	for _, word := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(list, -1) {
+		got = append(got, word[1])
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("faults, want -, README +:\n%s", diff)
