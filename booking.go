@@ -58,6 +58,9 @@ func (c *Call) settlePace(now instant, v *Verdict, used Tokens) {
 		return
 	}
 	c.paced = false
+	if c.usual && v.Kind == OK {
+		p.produced(int64(used.Output)) // a cut answer tells nothing of whole ones
+	}
 	switch {
 	case v.NotSent || v.Kind == Cancelled:
 		p.settle(now, c.need, amounts{})

@@ -20,6 +20,7 @@ type Call struct {
 	start    instant
 	deadline instant
 	need     amounts
+	usual    bool // need's output is what the pace expects
 
 	target  int     // index into the policy's targets
 	tried   int     // attempts on this target, or on the upstream behind its pool
@@ -109,7 +110,7 @@ func (c *Call) Trace() Trace { return c.trace }
 func (c *Call) begin(now, deadline instant, need Tokens) Action {
 	c.start = now
 	c.trace.started = now
-	c.need = need.amounts()
+	c.need, c.usual = need.amounts(), need.Output < 0
 	c.deadline = deadline
 	if own := orDefault(c.policy.Deadline, defaultDeadline); own > 0 {
 		c.deadline = min(deadline, now.add(own))

@@ -8,7 +8,8 @@ import (
 )
 
 // Tokens are a call's input and output tokens: estimated before it is sent, known from usage afterwards. Input
-// leaves out tokens read from a cache, which cost nothing of an Anthropic limit.
+// leaves out tokens read from a cache, which cost nothing of an Anthropic limit. Output may be [UsualOutput] in an estimate
+// that a [Policy] makes; other negative numbers, and those in usage, count as none.
 type Tokens struct{ Input, Output int }
 
 // Limits are what one credential and model group may send. The zero value limits nothing.
@@ -73,6 +74,7 @@ type Pace struct {
 	before  amounts // what went while a limit that is followed was not known
 	follows bool
 	blind   blind
+	output  output
 }
 
 // NewPace returns a pace with full buckets.
@@ -196,6 +198,7 @@ func (p *Pace) refund(now instant, want amounts) {
 
 // Settle replaces the estimate that was taken for a call by what it really used, in both directions.
 func (p *Pace) Settle(now time.Time, estimate, used Tokens) {
+	p.produced(int64(used.Output))
 	p.settle(when(now), estimate.amounts(), used.amounts())
 }
 

@@ -47,7 +47,8 @@ type Policy struct {
 
 	// Judge gives verdicts. Default: [Judge]. The caller's leaving is judged before it is asked.
 	Judge func(error) Verdict
-	// Estimate says what a call will take from the Pace. Default: one request and no tokens.
+	// Estimate says what a call will take from the Pace. With [UsualOutput] as its output the Pace
+	// takes what its calls usually produce, and Usage tells it. Default: one request and no tokens.
 	Estimate func(context.Context) Tokens
 	// Usage says what an answer really took. Default: what was estimated.
 	Usage func(answer any) Tokens

@@ -123,7 +123,11 @@ func (c *Call) prospect(now instant, target int) prospect {
 	case c.queued != nil && target == c.target:
 		return prospect{busy, c.queued.alarm, ErrPace}
 	}
-	return t.Pace.prospect(now, c.need, c.policy.Lane)
+	need := c.need
+	if c.usual {
+		need = t.Pace.expect(need)
+	}
+	return t.Pace.prospect(now, need, c.policy.Lane)
 }
 
 // best is the most promising credential of the pool: the current one if there is no better.

@@ -56,6 +56,9 @@ const (
 )
 
 func (c *Call) ask(now instant, p *Pace) asked {
+	if c.usual {
+		c.need = p.expect(c.need)
+	}
 	if p.allow(now, c.need) {
 		c.paced = true
 		return toSend

@@ -44,6 +44,9 @@ func (c *Call) succeed(now instant, used Tokens) Action {
 	c.hint = 0
 	if c.paced && used != (Tokens{}) {
 		c.pace().settle(now, c.need, used.amounts())
+		if c.usual {
+			c.pace().produced(int64(used.Output))
+		}
 	}
 	c.paced = false
 	if b := c.breaker(); b != nil && c.ticketed {

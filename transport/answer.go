@@ -55,7 +55,7 @@ func (p *pending) settle(e ending) {
 	if err != nil && p.call.hurriedOff(p.sent) {
 		err = &hurried{err}
 	}
-	p.end(tokensOf(e.used), err)
+	p.end(p.call.tokens(e.used), err)
 }
 
 func (p *pending) tell(e ending) {

@@ -83,7 +83,7 @@ func (c *call) ownPolicy() {
 	if c.t.Policy != nil {
 		*p = *c.t.Policy
 	}
-	p.Usage = usageOf
+	p.Usage = c.usage
 	if p.Estimate == nil && (p.Pace != nil || len(p.Targets) > 0) {
 		p.Estimate = func(context.Context) holdfast.Tokens { return c.estimate() }
 	}
@@ -100,26 +100,37 @@ const defaultDeadline = 10 * time.Minute // of the policy
 // bytesPerToken is a low guess, so that the pace errs on the side of waiting; usage corrects it.
 const bytesPerToken = 4
 
-// estimate is what the call will take from the pace. Output is known beforehand only at OpenAI, which charges the
-// maximum; Anthropic counts what is really produced.
+// estimate is what the call will take from the pace. Output is known beforehand only at OpenAI, which charges the maximum;
+// Anthropic counts what is really produced, which is what such calls usually produce.
 func (c *call) estimate() holdfast.Tokens {
 	length := max(c.body.length, int64(len(c.body.data)), 0)
 	need := holdfast.Tokens{Input: int(length / bytesPerToken)}
-	if c.dialect == wire.DialectOpenAI {
+	switch {
+	case c.charged():
 		need.Output = c.most
+	case c.model && !strings.HasSuffix(c.path, "/embeddings"):
+		need.Output = holdfast.UsualOutput
 	}
 	return need
 }
 
-func usageOf(answer any) holdfast.Tokens {
+// charged reports whether the maximum of output is counted, whatever is produced.
+func (c *call) charged() bool { return c.dialect == wire.DialectOpenAI && c.most > 0 }
+
+func (c *call) usage(answer any) holdfast.Tokens {
 	if w, ok := answer.(*whole); ok {
-		return tokensOf(w.used)
+		return c.tokens(w.used)
 	}
 	return holdfast.Tokens{}
 }
 
-func tokensOf(used wire.Tokens) holdfast.Tokens {
-	return holdfast.Tokens{Input: used.Input + used.CacheWrite, Output: used.Output}
+// tokens is what the upstream counts of what an answer used; zero when it is not known.
+func (c *call) tokens(used wire.Tokens) holdfast.Tokens {
+	t := holdfast.Tokens{Input: used.Input + used.CacheWrite, Output: used.Output}
+	if c.charged() && t != (holdfast.Tokens{}) {
+		t.Output = max(t.Output, c.most)
+	}
+	return t
 }
 
 // sent is one attempt under way.

@@ -393,3 +393,49 @@ func TestPaceOfOpenAITakesTheMaximum(t *testing.T) {
 		<-done
 	})
 }
+
+// What a call in flight holds of the limit of output: at Anthropic what answers usually have, whatever max_tokens says; at
+// OpenAI the maximum, also after an answer that was shorter.
+func TestPaceExpectsOutput(t *testing.T) {
+	const chatAnswer = `{"choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"hi"}}],"usage":{"prompt_tokens":10,"completion_tokens":4}}`
+	const claude, maximum = `{"max_tokens":64000,"messages":[]}`, `{"max_tokens":600}`
+	for _, c := range []struct {
+		name, path, body string
+		answer           http.HandlerFunc
+		first, second    int // held while the first and the second call are under way
+		after            int // used up by the first answer
+	}{
+		{"an answer", "/v1/messages", claude, good, 256, 5, 5},
+		{"a stream", "/v1/messages", claude, stream(complete), 256, 16, 16},
+		{"chat without a maximum", "/v1/chat/completions", `{}`, respond(200, chatAnswer), 256, 4, 4},
+		{"chat with one", "/v1/chat/completions", maximum, respond(200, chatAnswer), 600, 600, 600},
+		{"embeddings", "/v1/embeddings", `{}`, respond(200, `{"data":[{"embedding":[1]}],"usage":{"prompt_tokens":3,"total_tokens":3}}`), 0, 0, 0},
+		{"no model asked", "/v1/files", `{}`, respond(200, `{}`), 0, 0, 0},
+	} {
+		bubble(t, c.name, func(t *testing.T) {
+			pace := holdfast.NewPace(holdfast.Limits{OutputTokensPerMinute: 100_000})
+			left := func() int { return pace.Status(time.Now()).Output.Left }
+			var held []int
+			seen := func(w http.ResponseWriter, r *http.Request) {
+				held = append(held, left())
+				c.answer(w, r)
+			}
+			u := serve(t, seen, seen)
+			for i, want := range []int{c.first, c.second} {
+				before := left()
+				resp, err := u.through(transport.New(&holdfast.Policy{Pace: pace}, nil)).Post(u.URL+c.path, "application/json", strings.NewReader(c.body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				text(t, resp)
+				resp.Body.Close()
+				if got := before - held[i]; got != want {
+					t.Errorf("call %d held %d, want %d", i, got, want)
+				}
+				if got := before - left(); got != c.after {
+					t.Errorf("call %d used up %d, want %d", i, got, c.after)
+				}
+			}
+		})
+	}
+}
