@@ -96,8 +96,8 @@ type Pace struct {
 	Burst time.Duration `yaml:"burst"`
 	// Queue is how many calls may wait. 0: the default, 1000. Negative: none.
 	Queue int `yaml:"queue"`
-	// FollowHeaders makes the gateway learn the limits from the rate-limit headers of the answers. Those above are
-	// kept to all the same. Default: true.
+	// FollowHeaders makes the gateway learn the limits from the rate-limit headers of the answers, and from refusals
+	// alone where answers have none. Those above are kept to all the same. Default: true.
 	FollowHeaders *bool `yaml:"follow_headers"`
 }
 
