@@ -4,6 +4,7 @@ GOLANGCI  := .tools/golangci-lint-v2.15.0/golangci-lint
 VULNCHECK := .tools/govulncheck-v1.9.0/govulncheck
 BENCHTIME ?= 1s
 SECONDS   ?= 90
+KILLS     ?= 1000
 # A count, not a duration: at the end of a duration Go 1.26 can report its own deadline as a failure (go.dev/issue/75804).
 FUZZTIME  ?= 100000x
 SYSTEMS   := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
@@ -20,7 +21,7 @@ export PATH
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: bench-table bench-gateway failover help setup build test node demo image lint vuln fuzz bench cross completions release module clean
+.PHONY: bench-table bench-gateway failover help setup build test node demo image kills lint vuln fuzz bench cross completions release module clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -48,6 +49,9 @@ demo: build ## Build, then show the main job: calls that survive a failing API, 
 image: ## Build the container image holdfast (without a container engine this is skipped)
 	@if docker info >/dev/null 2>&1; then docker build -f deploy/docker/Dockerfile -t holdfast . && docker run --rm holdfast version; \
 	else echo "image: no container engine answers, skipped"; fi
+
+kills: setup ## Kill KILLS processes (default 1000) at every point of once.Do, on SQLite and, where it is installed, Postgres
+	@HOLDFAST_KILLS=$(KILLS) go test -count 1 -v -run TestKillAtEveryPoint ./once
 
 lint: setup $(GOLANGCI) ## Run golangci-lint (.golangci.yml) and go vet
 	@$(call EACH_MODULE,go vet ./... && $(CURDIR)/$(GOLANGCI) run ./...)

@@ -14,7 +14,7 @@ func (l *Ledger) carry(ctx context.Context, j *job) outcome {
 	for pause := firstPause; ; {
 		r, found, err := l.store.Load(ctx, j.key)
 		if err != nil {
-			return l.unread(ctx, j, err)
+			return l.unread(ctx, err)
 		}
 		f := facts{
 			record: r, found: found, now: l.now(), request: j.request,
@@ -44,7 +44,7 @@ func (l *Ledger) carry(ctx context.Context, j *job) outcome {
 			next := begun(&f, j.key, newRun(), j.effect.Limit)
 			ok, err := l.swap(ctx, j.key, r.Revision, &next)
 			if err != nil {
-				return outcome{err: storeError("start", err)}
+				return l.unstarted(ctx, &next, err)
 			}
 			if ok {
 				return l.perform(ctx, j, next)
@@ -54,11 +54,23 @@ func (l *Ledger) carry(ctx context.Context, j *job) outcome {
 }
 
 // unread is the end of a call whose record could not be read.
-func (l *Ledger) unread(ctx context.Context, j *job, err error) outcome {
+func (l *Ledger) unread(ctx context.Context, err error) outcome {
 	if ctx.Err() != nil {
-		return outcome{err: &InProgressError{Key: j.key, Cause: left(ctx)}}
+		return outcome{err: left(ctx)}
 	}
 	return outcome{err: storeError("read", err)}
+}
+
+// unstarted is the end of a call whose start could not be recorded, and so was not made. Where everybody left in the middle of the
+// write it may be recorded all the same; then it is taken back.
+func (l *Ledger) unstarted(ctx context.Context, next *Record, err error) outcome {
+	if ctx.Err() == nil {
+		return outcome{err: storeError("start", err)}
+	}
+	if !next.Doubt {
+		_ = l.free(ctx, next) // if that fails too, the key is in doubt, which is never wrong
+	}
+	return outcome{err: left(ctx)}
 }
 
 // recorded is the outcome that a record has.
@@ -157,8 +169,7 @@ func (l *Ledger) record(ctx context.Context, j *job, r Record, value any) outcom
 	return out
 }
 
-// doubt writes that it is not known whether the effect happened, and asks the far side if that is possible and replaying is
-// not.
+// doubt writes that it is not known whether the effect happened, and asks the far side if that is possible.
 func (l *Ledger) doubt(ctx context.Context, j *job, r *Record, why string, cause error) outcome {
 	next := r.unknown(l.now(), why)
 	settled, err := l.write(ctx, *r, &next)
@@ -166,7 +177,7 @@ func (l *Ledger) doubt(ctx context.Context, j *job, r *Record, why string, cause
 		return recorded(&settled)
 	}
 	out := outcome{err: unknown(&next, why, cause)}
-	if err == nil && j.lookup != nil && !j.effect.Replays && ctx.Err() == nil && cause != nil {
+	if err == nil && j.lookup != nil && ctx.Err() == nil && cause != nil {
 		found, ended := l.ask(ctx, j, &next, why)
 		if !ended {
 			return outcome{err: cause} // the far side says that nothing happened

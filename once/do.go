@@ -60,6 +60,9 @@ type Result[T any] struct {
 // one returns only when the effect has, so that nothing goes on behind a caller's back. A panic of the effect leaves doubt, and goes
 // on in the caller whose call started it.
 //
+// Of callers who share an execution, the first one's effect is run, with the first one's Limit, Policy and the rest. A context that
+// ends before anything is started gives its own error.
+//
 // Do never starts an effect whose earlier start is in doubt, unless the far side replays its key; never returns two outcomes for
 // one key; never records an error's text; and never lets a record expire.
 func Do[T any](ctx context.Context, l *Ledger, key string, effect Effect[T]) (Result[T], error) {

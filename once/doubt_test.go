@@ -112,11 +112,16 @@ func TestAfterACrash(t *testing.T) {
 // A far side that does not replay may still be asked, in the same call.
 func TestALostAnswerIsLookedUp(t *testing.T) {
 	for _, row := range []struct {
-		fault string
-		err   string
-	}{{fault: "lost"}, {fault: "void", err: "502"}} {
+		keys   bool
+		faults []string
+		posts  int
+		err    string
+	}{
+		{faults: []string{"lost"}, posts: 1}, {faults: []string{"void"}, posts: 1, err: "502"},
+		{keys: true, faults: []string{"lost", "reject"}, posts: 2}, {keys: true, faults: []string{"void", "reject"}, posts: 2, err: "400"},
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			d := &desk{faults: []string{row.fault}}
+			d := &desk{keys: row.keys, faults: row.faults}
 			effect := d.effect()
 			effect.Lookup = func(context.Context, string) (ticket, bool, error) {
 				if open := d.tickets[key]; len(open) > 0 {
@@ -129,9 +134,9 @@ func TestALostAnswerIsLookedUp(t *testing.T) {
 			_, found, _ := ledger.Record(t.Context(), key)
 			if row.err == "" && (err != nil || r.Source != once.LookedUp || r.Value.ID != "TCK-1" || !found) ||
 				row.err != "" && (err == nil || !strings.Contains(err.Error(), row.err) || found) {
-				t.Errorf("%s: got %+v, %v, recorded: %v", row.fault, r, err, found)
+				t.Errorf("%s: got %+v, %v, recorded: %v", row.faults, r, err, found)
 			}
-			if len(d.posts) != 1 {
+			if len(d.posts) != row.posts {
 				t.Errorf("%d posts", len(d.posts))
 			}
 		})

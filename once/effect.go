@@ -25,7 +25,7 @@ type Effect[T any] struct {
 	// KeyLife is how long the far side remembers a key, from its first start on; take a little less than it promises. Stripe
 	// promises 24 hours. After it nothing is repeated any more. Default: for ever. Negative: the same.
 	KeyLife time.Duration
-	// Lookup asks the far side what became of a key, where a start is in doubt and replaying cannot answer. It returns the
+	// Lookup asks the far side what became of a key, where a start is in doubt and asking again with the key does not end it. It returns the
 	// effect's value and true if it happened, and false only if it did not happen and cannot happen any more. An error
 	// leaves the doubt. Default: it cannot be asked.
 	Lookup func(ctx context.Context, key string) (T, bool, error)

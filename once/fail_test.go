@@ -156,6 +156,38 @@ func TestWhatTheStoreCannotWrite(t *testing.T) {
 	}
 }
 
+// Everybody leaves while the start is being written, and the store cannot say whether it was: nothing was started, so that nothing
+// is in doubt.
+func TestAStartThatNobodyWaitedForIsTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, leave := context.WithCancel(t.Context())
+		store := &failing{Store: once.NewMemory()}
+		store.swap = func(next *once.Record) (bool, error) {
+			if isState(next, once.Started) {
+				leave()
+				synctest.Wait()               // until the execution is told
+				return true, context.Canceled // it was written all the same
+			}
+			return false, nil
+		}
+		// As a database, the store under it does not look at the context any more.
+		store.Store = detached{store.Store}
+		d := &desk{}
+		ledger := once.New(store, once.Options{})
+		_, err := once.Do(ctx, ledger, key, d.effect())
+		if _, found, _ := ledger.Record(t.Context(), key); !errors.Is(err, context.Canceled) || found || len(d.posts) != 0 {
+			t.Errorf("got %v, recorded: %v, %d posts", err, found, len(d.posts))
+		}
+	})
+}
+
+// detached is a store that does not look at contexts.
+type detached struct{ once.Store }
+
+func (d detached) Swap(ctx context.Context, key, revision string, next *once.Record) (bool, error) {
+	return d.Store.Swap(context.WithoutCancel(ctx), key, revision, next)
+}
+
 func TestAStoreThatCannotBeReadStartsNothing(t *testing.T) {
 	store := &failing{Store: once.NewMemory(), load: func() error { return errDisk }}
 	d := &desk{}

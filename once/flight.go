@@ -1,6 +1,9 @@
 package once
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // flight is an execution that callers of this process share.
 type flight struct {
@@ -40,7 +43,13 @@ func (l *Ledger) share(ctx context.Context, j *job) (out outcome, shared bool) {
 		case f.panics != nil && seat == pilot:
 			panic(f.panics) //nolint:forbidigo // the effect's own, which goes on where it would have without the ledger
 		}
-		return f.outcome, seat != pilot
+		out = f.outcome
+		if doubt, ok := out.err.(*UnknownError); ok && ctx.Err() != nil && !errors.Is(doubt, ctx.Err()) {
+			told := *doubt
+			told.Err = errors.Join(doubt.Err, left(ctx))
+			out.err = &told
+		}
+		return out, seat != pilot
 	}
 }
 

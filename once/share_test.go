@@ -160,6 +160,29 @@ func TestACallerWhoIsGoneAlreadyStartsNothing(t *testing.T) {
 	}
 }
 
+// Whatever the effect makes of its context's end, the caller finds his own deadline in the error.
+func TestACallerFindsHisDeadlineInTheError(t *testing.T) {
+	for name, run := range map[string]func(context.Context) error{
+		"its own error":     func(context.Context) error { return errors.New("the answer is cut") },
+		"the context's":     func(ctx context.Context) error { return ctx.Err() },
+		"nothing happened":  func(ctx context.Context) error { return once.Nothing(ctx.Err()) },
+		"it panicked after": func(context.Context) error { runtime.Goexit(); return nil },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			start := time.Now()
+			_, err := once.Do(ctx, once.New(once.NewMemory(), once.Options{}), key, once.Effect[int]{Run: func(ctx context.Context, _ string) (int, error) {
+				<-ctx.Done()
+				return 0, run(ctx)
+			}})
+			if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Minute {
+				t.Errorf("%s: got %v after %v", name, err, time.Since(start))
+			}
+		})
+	}
+}
+
 func TestTheValuesOfTheContextReachTheEffect(t *testing.T) {
 	type name struct{}
 	ctx := context.WithValue(t.Context(), name{}, "trace 1")

@@ -15,6 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	lifeOf()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		testpg.Stop()
 		os.Exit(code)
