@@ -42,7 +42,8 @@ type Next struct {
 // client, so a simulation drives the very machine that [Run] drives:
 //
 //	course := turn.NewCourse(&policy, model, 60)
-//	for next := course.Settle(ask(model, 60)); next.Action != turn.End; {
+//	next := course.Settle(ask(model, 60))
+//	for next.Action != turn.End {
 //		next = course.Settle(ask(next.Model, next.MaxTokens))
 //	}
 //

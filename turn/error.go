@@ -60,7 +60,7 @@ type Error struct {
 	Err error
 }
 
-// Unwrap returns the reason, and the cause if there is one.
+// Unwrap returns the reason, and the cause if there is one. It is never empty.
 func (e *Error) Unwrap() []error {
 	if e.Err == nil {
 		return []error{e.Reason}

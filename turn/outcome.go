@@ -21,10 +21,11 @@ const (
 	Unknown
 )
 
-// Done reports whether the answer is whole: Completed or ToolUse, nothing else.
+// Done reports whether the answer is whole: Completed or ToolUse, nothing else. It is never true of an answer that is cut
+// off or unknown.
 func (o Outcome) Done() bool { return o == Completed || o == ToolUse }
 
-// String returns the outcome's name: "completed", "human_review" and so on.
+// String returns the outcome's name: "completed", "human_review" and so on, never "".
 func (o Outcome) String() string {
 	if int(o) < len(outcomes) {
 		return outcomes[o]
@@ -53,7 +54,7 @@ const (
 	Fallback
 )
 
-// String returns the action's name: "end", "raise" and so on.
+// String returns the action's name: "end", "raise" and so on, never "".
 func (a Action) String() string {
 	if int(a) < len(actions) {
 		return actions[a]

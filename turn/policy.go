@@ -68,7 +68,7 @@ func (p *Policy) MaxRequests() int {
 	return 1 + orDefault(p.FollowUps, defaultFollowUps) + orDefault(p.Pauses, defaultPauses)
 }
 
-// Validate reports every mistake in the policy at once, joined, each naming its field. It changes nothing. A policy with
+// Validate reports every mistake in the policy at once, joined, each naming its field. It never changes anything. A policy with
 // mistakes still works: fields out of range count as their nearest meaning.
 func (p *Policy) Validate() error {
 	var mistakes []error

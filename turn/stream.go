@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 	"unicode/utf8"
 
@@ -48,6 +49,8 @@ func gather(ctx context.Context, client Client, params anthropic.MessageNewParam
 	stream := client.NewStreaming(ctx, params, opts...)
 	defer func() { _ = stream.Close() }() // what it could say, the reading has said
 	g := gathering{pieces: map[int64]bool{}}
+	left := time.AfterFunc(math.MaxInt64, cancel)
+	defer left.Stop()
 	for stream.Next() {
 		event := stream.Current()
 		if g.ended {
@@ -57,7 +60,7 @@ func gather(ctx context.Context, client Client, params anthropic.MessageNewParam
 			return nil, g.failed(err)
 		}
 		if g.ended {
-			defer time.AfterFunc(afterEnd, cancel).Stop()
+			left.Reset(afterEnd)
 		}
 		if tell != nil {
 			tell(&event, textOf(&event))

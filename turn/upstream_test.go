@@ -233,3 +233,24 @@ func scriptedEvents(streams ...string) http.HandlerFunc {
 		n++
 	}
 }
+
+// lingering answers with a stream and does not close it.
+func lingering(stream string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("content-type", "text/event-stream")
+		_, _ = io.WriteString(w, stream)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}
+}
+
+// replaced is a message with another stop reason.
+func replaced(message, reason string) string {
+	var m map[string]json.RawMessage
+	must(json.Unmarshal([]byte(message), &m))
+	m["stop_reason"] = json.RawMessage(`"` + reason + `"`)
+	return string(must1(json.Marshal(m)))
+}
+
+// pausedAs is a paused message of a model.
+func pausedAs(model string) string { return strings.ReplaceAll(paused, sonnet, model) }
