@@ -21,6 +21,7 @@ type askOptions struct {
 	model        string
 	maxTokens    int64
 	stream, json bool
+	fallback     []string
 	policy       policyFlags
 }
 
@@ -39,10 +40,16 @@ wait that the server names is kept, within --max-wait.
 With --saved every whole answer is kept in a file, and served from there, with a
 label, when nothing live works. A bad key or a bad request is never hidden so.
 
+With --fallback others are asked when the API does not answer, before a saved
+answer is: Claude at another provider (bedrock, bedrock-mantle, aws, vertex,
+google-cloud, foundry), with the credentials that are found here, or a target of
+the file of --config. The key of one never goes to another.
+
 ANTHROPIC_API_KEY holds the key; ANTHROPIC_BASE_URL, when set, the API's address.
 The question "-" is read from stdin.`,
 		Example: `  holdfast ask "Why is the sky blue?"
   holdfast ask --saved answers.json --usage spend.log "Why is the sky blue?"
+  holdfast ask --fallback bedrock:us-east-1=MODEL --saved answers.json "Why is the sky blue?"
   holdfast ask --stream - < question.txt`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -55,6 +62,7 @@ The question "-" is read from stdin.`,
 	f.StringVar(&o.saved, "saved", "", "keep good answers in `file`, and answer from it when nothing live works")
 	f.StringVar(&o.usage, "usage", "", "append a line to `file` for every attempt that was billed")
 	f.StringVar(&o.model, "model", "claude-sonnet-5-5", "`name` of the model")
+	f.StringArrayVar(&o.fallback, "fallback", nil, "ask `who` next: PROVIDER:PLACE=MODEL, or a target of --config; may be repeated")
 	f.Int64Var(&o.maxTokens, "max-tokens", 1024, "longest answer, in `tokens`")
 	f.BoolVar(&o.stream, "stream", false, "print the answer as it comes")
 	f.BoolVar(&o.json, "json", false, "print the answer and what it took as JSON")
@@ -121,12 +129,15 @@ type asker struct {
 	options  askOptions
 	question string
 	streams
-	policy holdfast.Policy
-	client *client
-	book   *spendBook   // nil: no --usage
-	saved  *savedBook   // nil: no --saved
-	kept   *savedAnswer // what the saved book gave
-	why    error        // the failure for which it was asked
+	policy   holdfast.Policy
+	client   *client    // of the API of the environment
+	others   []fallback // in the order in which they are asked; none: no --fallback
+	now      *client    // that was asked last
+	nowModel string
+	book     *spendBook   // nil: no --usage
+	saved    *savedBook   // nil: no --saved
+	kept     *savedAnswer // what the saved book gave
+	why      error        // the failure for which it was asked
 }
 
 // newAsker checks everything that can be checked before money is spent.
@@ -156,7 +167,12 @@ func newAsker(o askOptions, question string, s streams) (*asker, error) {
 			return nil, err
 		}
 	}
+	others, err := o.fallbacks(question, nil)
+	if err != nil {
+		return nil, err
+	}
 	a.client = newClient(o.model, o.maxTokens, question)
+	a.stand(others)
 	return a, nil
 }
 
@@ -166,8 +182,12 @@ func checkEnvironment(env func(string) string) error {
 			"ANTHROPIC_API_KEY is not set")
 	}
 	if base := env("ANTHROPIC_BASE_URL"); base != "" {
-		if _, ok := webURL(base); !ok {
+		u, ok := webURL(base)
+		if !ok {
 			return badUsage("export ANTHROPIC_BASE_URL=http://127.0.0.1:4010, or unset it", "ANTHROPIC_BASE_URL is not an http or https address")
+		}
+		if path := strings.TrimSuffix(u.Path, "/"); strings.HasSuffix(path, "/v1") || strings.HasSuffix(path, "/v1/messages") {
+			return badUsage("leave /v1 and what is behind it out: the SDK adds /v1/messages", "ANTHROPIC_BASE_URL has /v1 in it")
 		}
 	}
 	return nil
@@ -184,7 +204,7 @@ func (a *asker) observe(e holdfast.Event) {
 	if e.Kind != holdfast.EventWait {
 		return
 	}
-	say(a.err, "retry %d of %d: %s, %s, waiting %s", e.Attempt, a.retries(), class(e.Verdict), a.client.asked(), seconds(e.Wait))
+	say(a.err, "retry %d of %d: %s, %s, waiting %s", e.Attempt, a.retries(), class(e.Verdict), a.now.asked(), seconds(e.Wait))
 }
 
 func (a *asker) retries() int {
@@ -206,12 +226,12 @@ func class(v holdfast.Verdict) string {
 }
 
 func (a *asker) ask(ctx context.Context) error {
-	send := a.client.whole
+	send := (*client).whole
 	if a.options.stream {
-		send = a.client.open
+		send = (*client).open
 	}
 	r, trace, err := holdfast.Do(ctx, &a.policy, func(ctx context.Context) (*reply, error) {
-		r, err := send(ctx)
+		r, err := send(a.turn(ctx), ctx)
 		if err != nil {
 			a.spend(r) // a stream may be billed and cut before its first word
 		}
@@ -257,12 +277,12 @@ func (a *asker) deliver(ctx context.Context, r *reply, trace *holdfast.Trace) er
 			return err
 		}
 	}
-	say(a.err, "source %s, %s in %s, %d input and %d output tokens, request %s",
-		trace.Source, plural(trace.Sent(), "attempt"), seconds(elapsed), r.message.Usage.InputTokens, r.message.Usage.OutputTokens, r.requestID)
+	say(a.err, "source %s%s, %s in %s, %d input and %d output tokens, request %s",
+		trace.Source, a.from(trace), plural(trace.Sent(), "attempt"), seconds(elapsed), r.message.Usage.InputTokens, r.message.Usage.OutputTokens, r.requestID)
 	if err := r.incomplete(a.options.maxTokens); err != nil {
 		return err // and not kept: a saved answer has to be a whole one
 	}
-	if a.saved != nil {
+	if a.saved != nil && trace.Source == holdfast.Live { // it is kept as that of the model that was asked for
 		if err := a.saved.keep(a.savedAnswer(r)); err != nil {
 			say(a.err, "warning: the answer was not saved: %v", err)
 		}
@@ -274,7 +294,7 @@ func (a *asker) spend(r *reply) {
 	if a.book == nil || r == nil {
 		return
 	}
-	if err := a.book.add(time.Now(), r, a.options.model); err != nil {
+	if err := a.book.add(time.Now(), r, a.nowModel); err != nil {
 		say(a.err, "warning: the usage was not written: %v", err)
 	}
 }
@@ -294,6 +314,9 @@ func (a *asker) explain(err error, trace *holdfast.Trace) error {
 	}
 	if v.Status == 0 {
 		return failed("", "%w", plainError(err))
+	}
+	if who := trace.Target(); who != "" && who != firstName {
+		return &exitError{code: exitFailed, err: fmt.Errorf("%s: %s", who, said(v)), hint: "this is what a --fallback says; holdfast validate tells what it lacks"}
 	}
 	return &exitError{code: exitFailed, err: errors.New(said(v)), hint: terminalHints[v.Status]}
 }

@@ -9,7 +9,8 @@ import (
 // askReport is what holdfast ask --json prints.
 type askReport struct {
 	Text       string     `json:"text"`
-	Source     string     `json:"source"`             // live or saved
+	Source     string     `json:"source"`             // live, fallback or saved
+	Target     string     `json:"target,omitempty"`   // who answered, where several could
 	Label      string     `json:"label,omitempty"`    // of a saved answer, to show with it
 	SavedAt    *time.Time `json:"saved_at,omitempty"` // of a saved answer
 	Model      string     `json:"model"`
@@ -24,7 +25,7 @@ type askReport struct {
 
 func (a *asker) report(r *reply, trace *holdfast.Trace, elapsed time.Duration) askReport {
 	return askReport{
-		Text: text(r.message), Source: trace.Source.String(), Model: string(r.message.Model), StopReason: string(r.message.StopReason),
+		Text: text(r.message), Source: trace.Source.String(), Target: trace.Target(), Model: string(r.message.Model), StopReason: string(r.message.StopReason),
 		Attempts: trace.Sent(), Seconds: elapsed.Seconds(),
 		Input: r.message.Usage.InputTokens, Output: r.message.Usage.OutputTokens, RequestID: r.requestID,
 	}
