@@ -40,8 +40,9 @@ func TestFaultsOfTheCloudsAreJudged(t *testing.T) {
 		attempts int
 		status   int
 	}{
-		{"B17 throttle of AWS", 0, aws(429, `{"__type":"ThrottlingException","message":"Too many requests"}`), false, 2, 200},
-		{"B17 throttle of AWS, stream", 0, aws(429, `{"message":"Too many tokens, please wait before trying again."}`), true, 2, 200},
+		{"throttle of AWS", 0, aws(429, `{"__type":"ThrottlingException","message":"Too many requests"}`), false, 2, 200},
+		{"B23 throttle of AWS for too many tokens", 0, aws(429, `{"__type":"ThrottlingException","message":"Too many tokens, please wait before trying again"}`), false, 2, 200},
+		{"B23 throttle of AWS for too many tokens, stream", 0, aws(429, `{"message":"Too many tokens, please wait before trying again."}`), true, 2, 200},
 		{"model that is not ready", 0, aws(429, `{"__type":"ModelNotReadyException","message":"warming"}`), false, 2, 200},
 		{"model that timed out", 0, aws(408, `{"__type":"ModelTimeoutException","message":"late"}`), true, 2, 200},
 		{"424 behind a 500", 0, aws(424, `{"__type":"ModelErrorException","originalStatusCode":500,"message":"failed"}`), false, 2, 200},
@@ -55,8 +56,8 @@ func TestFaultsOfTheCloudsAreJudged(t *testing.T) {
 		{"B26 model error inside a stream of AWS", 0, standin.Step{Kind: standin.Error, Type: "modelStreamErrorException", Message: "failed", At: standin.Preamble}, true, 2, 200},
 		{"B26 internal error inside a stream of AWS", 0, standin.Step{Kind: standin.Error, Type: "internalServerException", Message: "failed"}, true, 2, 200},
 		{"B26 overload inside a stream of Vertex", 4, standin.Step{Kind: standin.Error, Status: 529}, true, 2, 200},
-		{"B17 quota of Google", 4, aws(429, `{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED"}}`), false, 2, 200},
-		{"B17 quota of Google, stream", 4, aws(429, `[{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED"}}]`), true, 2, 200},
+		{"quota of Google", 4, aws(429, `{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED"}}`), false, 2, 200},
+		{"quota of Google, stream", 4, aws(429, `[{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED"}}]`), true, 2, 200},
 		{"overload at Google", 4, aws(503, `{"error":{"code":503,"status":"UNAVAILABLE"}}`), false, 2, 200},
 		{"deadline of Google", 4, aws(504, `{"error":{"code":504,"status":"DEADLINE_EXCEEDED"}}`), true, 2, 200},
 		{"permission at Google", 4, aws(403, `{"error":{"code":403,"status":"PERMISSION_DENIED"}}`), false, 1, 403},
@@ -74,6 +75,9 @@ func TestFaultsOfTheCloudsAreJudged(t *testing.T) {
 				}
 				j := b.model.Journal()
 				standin.Expect(t, j, standin.Requests(c.attempts))
+				if c.attempts == 2 && j[0].Digest != j[1].Digest {
+					t.Error("asked again with another body")
+				}
 				if c.attempts == 2 && (j.Gaps()[0] < 900*time.Millisecond || j.Gaps()[0] > 2*time.Second) {
 					t.Errorf("asked again after %v", j.Gaps())
 				}

@@ -206,6 +206,24 @@ func TestReadmeConfigurationIsGood(t *testing.T) {
 	}
 }
 
+// A second provider is configured as the text says, and nothing but credentials is missing.
+func TestReadmeSecondProviderIsGood(t *testing.T) {
+	bareOfClouds(t)
+	t.Setenv("FOUNDRY_KEY", "any")
+	file, err := config.Parse(readmeBlock(t, "yaml", "# each provider"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := accepted(file); err != nil {
+		t.Error(err)
+	}
+	for _, w := range file.Warnings() {
+		if !strings.Contains(w, "credentials here") {
+			t.Error(w)
+		}
+	}
+}
+
 // The example is built in the module as if it were a package of it, and run against a stand-in.
 func TestReadmeExampleWorks(t *testing.T) {
 	source := readmeBlock(t, "go", "package main")
