@@ -48,8 +48,8 @@ type Client struct {
 	// Run tells batches of equal requests apart that are wanted more than once: it is a part of their key. Default: none;
 	// then a Ledger gives the batch of equal requests back, and makes no second one.
 	Run string
-	// Settle is how long the list is searched for a batch whose reply was lost, and another look
-	// longer if the last one shows it. Default: 1m. Negative: no longer than that.
+	// Settle is how long the list is searched for a batch whose reply was lost, and a little longer
+	// if it has just appeared. Default: 1m. Negative: no longer than that.
 	Settle time.Duration
 	// Resend sends the batch once more if the reply was lost and no look during Settle has shown it. A list that is
 	// later than Settle makes that a second batch. Default: off; then Create returns a [*DoubtfulError].

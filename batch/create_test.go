@@ -192,6 +192,19 @@ func TestCreateAmongOthers(t *testing.T) {
 			}
 		})
 	})
+	t.Run("one that the list shows before our own", func(t *testing.T) {
+		late := lost
+		late.Batches.Hidden = 8 * time.Second
+		in(t, late, func(w *world) {
+			w.another().Create(w.Context(), requests("other", 3))
+			w.sleep(8 * time.Second) // so it is seen at once, and could be ours by its time
+			w.client.Options = marked
+			var doubt *batch.DoubtfulError
+			if got, _, err := w.client.Create(w.Context(), requests("a", 3)); !errors.As(err, &doubt) || len(doubt.Candidates) != 2 {
+				w.Errorf("%v, error %v, want doubt between two", got, err)
+			}
+		})
+	})
 	t.Run("two of the same requests", func(t *testing.T) {
 		in(t, lost, func(w *world) {
 			var both []anthropic.MessageBatch

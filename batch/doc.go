@@ -17,7 +17,7 @@
 //	the reply is lost: a reset, a timeout,
 //	  a 5xx, a 200 that cannot be read .......... searches the list for a batch of this time and number of requests
 //	  one that has ended ........................ adopts it if its results have the same custom ids
-//	  one, in two looks in a row ................ adopts it (with Shared: *DoubtfulError)
+//	  one alone, for ten seconds ................ adopts it (with Shared: *DoubtfulError)
 //	  several ................................... *DoubtfulError with the candidates; Identify finds out
 //	  none, or the list cannot be seen .......... *DoubtfulError (none, with Resend: sends once more)
 //	the caller leaves meanwhile ................. *DoubtfulError

@@ -18,6 +18,10 @@ const (
 
 	firstLook = 2 * time.Second // between two looks at the list; it doubles
 	laterLook = 15 * time.Second
+
+	// confirmTime is how long a batch must have been the only one that it could be: the list may be late, and the first to
+	// appear need not be the right one.
+	confirmTime = 10 * time.Second
 )
 
 // search looks for the batch in the list until it is found, until there are too many that it could be, or until Settle is
@@ -32,7 +36,7 @@ func (j *job) search(ctx context.Context) (*anthropic.MessageBatch, How, *Doubtf
 			return found, how, nil
 		}
 		left := settle - time.Since(began)
-		if s.hopeless() || left <= 0 && !s.fresh() {
+		if s.hopeless() || left <= 0 && (s.one == "" || left < -2*confirmTime) {
 			break
 		}
 		d := wait + time.Duration(j.client.dice()*float64(wait)/4)
@@ -73,7 +77,7 @@ func (j *job) look(ctx context.Context, s *sighting) (*anthropic.MessageBatch, H
 		}
 		rest = append(rest, *one)
 	}
-	if one := s.saw(rest); one != nil && !j.client.Shared {
+	if one := s.saw(rest, time.Now()); one != nil && !j.client.Shared {
 		return one, ByCount
 	}
 	return nil, 0
@@ -119,28 +123,25 @@ type sighting struct {
 	looks      int // that showed the list
 	ever       bool
 	candidates []anthropic.MessageBatch
-	appeared   int   // the look that showed the first of them
-	err        error // of the latest look
+	one        string    // the id of the only candidate; empty when there is none, or several
+	since      time.Time // one is the only candidate
+	err        error     // of the latest look
 }
 
-// saw takes what a look has shown. It returns the batch that two looks in a row have shown alone: the list may be late, and
-// the first to appear need not be the right one.
-func (s *sighting) saw(candidates []anthropic.MessageBatch) *anthropic.MessageBatch {
-	before := s.candidates
+// saw takes what a look has shown. It returns the batch that has been the only one for long enough.
+func (s *sighting) saw(candidates []anthropic.MessageBatch, now time.Time) *anthropic.MessageBatch {
 	s.looks++
 	s.candidates, s.err = candidates, nil
-	if !s.ever && len(candidates) > 0 {
-		s.ever, s.appeared = true, s.looks
-	}
-	if len(before) == 1 && len(candidates) == 1 && before[0].ID == candidates[0].ID {
+	s.ever = s.ever || len(candidates) > 0
+	switch {
+	case len(candidates) != 1:
+		s.one = ""
+	case s.one != candidates[0].ID:
+		s.one, s.since = candidates[0].ID, now
+	case now.Sub(s.since) >= confirmTime:
 		return &candidates[0]
 	}
 	return nil
-}
-
-// fresh reports that the last look of all was the first to show a batch: it deserves another.
-func (s *sighting) fresh() bool {
-	return s.ever && s.appeared == s.looks && s.err == nil && len(s.candidates) == 1
 }
 
 func (s *sighting) failed(err error) { s.err = err }
