@@ -290,6 +290,15 @@ func TestCreateResendsOnceIfNothingIsThere(t *testing.T) {
 		}
 		w.counts(2, 1)
 	})
+	late := posts(standin.Step{Kind: standin.Lost, Times: 2}) // the list is later than Settle: that is the price
+	late.Batches.Hidden = 90 * time.Second
+	in(t, late, func(w *world) {
+		w.client.Resend = true
+		if got, created, err := w.client.Create(w.Context(), requests("a", 3)); err != nil || created.How != batch.ByCount || got.ID != w.made()[0] {
+			w.Errorf("%v by %v, error %v, want the first, which has appeared", got, created.How, err)
+		}
+		w.counts(2, 2)
+	})
 	in(t, posts(standin.Step{Kind: standin.Reset, Times: 9}), func(w *world) {
 		w.client.Resend = true
 		var doubt *batch.DoubtfulError

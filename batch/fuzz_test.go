@@ -34,6 +34,10 @@ func (f *file) ResultsStreaming(context.Context, string, anthropic.MessageBatchR
 	return jsonl.NewStream[anthropic.MessageBatchIndividualResponse](&http.Response{Body: io.NopCloser(bytes.NewReader(data))}, nil)
 }
 
+func (f *file) Get(_ context.Context, id string, _ anthropic.MessageBatchGetParams, _ ...option.RequestOption) (*anthropic.MessageBatch, error) {
+	return &anthropic.MessageBatch{ID: id, ProcessingStatus: "ended", RequestCounts: anthropic.MessageBatchRequestCounts{Succeeded: 2}}, nil
+}
+
 const (
 	lineA = `{"custom_id":"a","result":{"type":"succeeded","message":{"id":"m","stop_reason":"end_turn"}}}` + "\n"
 	lineB = `{"custom_id":"b","result":{"type":"errored","error":{"type":"error","error":{"type":"overloaded_error","message":"x"}}}}` + "\n"

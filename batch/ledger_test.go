@@ -10,6 +10,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/v2"
 	"github.com/anthropics/anthropic-sdk-go/v2/option"
 
+	"holdfast"
 	"holdfast/batch"
 	"holdfast/once"
 	"holdfast/standin"
@@ -269,6 +270,26 @@ func TestLedgerIsToldWhatIdentifyFinds(t *testing.T) {
 		}
 		w.create(requests("a", 3))
 		w.counts(3, 2)
+	})
+}
+
+// Without a connection nothing was sent, however often that was tried: nothing is in doubt.
+func TestLedgerForgetsWhatWasNeverSent(t *testing.T) {
+	t.Parallel()
+	in(t, standin.Plan{}, func(w *world) {
+		w.client.Ledger = once.New(once.NewMemory(), once.Options{})
+		w.net.Refuse("api.test:80")
+		_, created, err := w.client.Create(w.Context(), requests("a", 3))
+		var doubt *batch.DoubtfulError
+		if !errors.Is(err, holdfast.ErrAttempts) || errors.As(err, &doubt) {
+			w.Errorf("error %v", err)
+		}
+		if _, found, err := w.client.Ledger.Record(w.Context(), created.Key); found || err != nil {
+			w.Errorf("there is a record, error %v", err)
+		}
+		w.net.Restore("api.test:80")
+		w.create(requests("a", 3))
+		w.counts(1, 1)
 	})
 }
 

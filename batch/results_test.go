@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
@@ -195,6 +196,52 @@ func TestResultsSurviveCuts(t *testing.T) {
 	}
 }
 
+// A file that ends cleanly between two lines, and too early, is not taken for a whole one.
+func TestResultsThatEndCleanlyAndTooEarly(t *testing.T) {
+	t.Parallel()
+	all := lineA + lineB + lineC
+	for cut := 0; cut <= len(all); cut++ {
+		synctest.Test(t, func(t *testing.T) {
+			client := batch.Client{API: &file{data: []byte(all), cut: cut}}
+			ended := &anthropic.MessageBatch{ID: "id", ProcessingStatus: "ended", RequestCounts: anthropic.MessageBatchRequestCounts{Succeeded: 3}}
+			got := ""
+			for one, err := range client.Results(t.Context(), ended, []batch.Request{{CustomID: "a"}, {CustomID: "b"}, {CustomID: "c"}}) {
+				got += fmt.Sprint(one.CustomID, " ", one.Outcome, " ", one.Reason, " ", err, "; ")
+			}
+			if want := "a succeeded end_turn <nil>; b retryable overloaded_error <nil>; c other something_new <nil>; "; got != want {
+				t.Errorf("cut after %d bytes: %q", cut, got)
+			}
+		})
+	}
+}
+
+// A result that stands there twice is told twice, and what is lacking is told too; a batch like that is nobody's for sure.
+func TestResultsThatComeTwice(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		twice := &file{data: []byte(lineA + lineA), cut: len(lineA)}
+		client := batch.Client{API: twice}
+		wanted := []batch.Request{{CustomID: "a"}, {CustomID: "b"}}
+		ended, err := client.Wait(t.Context(), "id")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var report batch.Report
+		for one, err := range client.Results(t.Context(), ended, wanted) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			report.Add(one)
+		}
+		if report.String() != "1 succeeded, 0 to run again, 0 failed, 0 flagged, 1 missing, 1 strange" || report.Strange[0].CustomID != "a" {
+			t.Errorf("%v", &report)
+		}
+		if _, err := client.Identify(t.Context(), []anthropic.MessageBatch{*ended}, wanted); !errors.Is(err, batch.ErrNotMade) {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
 // Results come a little later than the end; after 29 days they are gone.
 func TestResultsThatAreLateOrGone(t *testing.T) {
 	t.Parallel()
@@ -231,8 +278,9 @@ func TestResultsThatAreLateOrGone(t *testing.T) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		if _, err := w.collect(today, nil); !errors.As(err, &gone) {
-			w.Errorf("error %v", err)
+		requested = len(w.server.Journal())
+		if _, err := w.collect(today, nil); !errors.As(err, &gone) || len(w.server.Journal()) != requested {
+			w.Errorf("error %v, %d requests", err, len(w.server.Journal())-requested)
 		}
 	})
 }
@@ -324,7 +372,7 @@ func TestResultsThatAreNotReadToTheEnd(t *testing.T) {
 func TestResultsWaitForASlowReader(t *testing.T) {
 	t.Parallel()
 	in(t, standin.Plan{}, func(w *world) {
-		wanted := requests("a", 5)
+		wanted := requests("a", 2000) // more than fits into buffers on the way
 		ended, before := w.ended(wanted), len(w.server.Journal())
 		var items []batch.Item
 		for one, err := range w.client.Results(w.Context(), ended, wanted) {
@@ -332,7 +380,9 @@ func TestResultsWaitForASlowReader(t *testing.T) {
 				w.Fatal(err)
 			}
 			items = append(items, one)
-			w.sleep(10 * time.Minute)
+			if len(items)%500 == 1 {
+				w.sleep(10 * time.Minute)
+			}
 		}
 		w.eachOnce(items, wanted)
 		if n := len(w.server.Journal()) - before; n != 1 {

@@ -115,8 +115,39 @@ func TestDigestTellsBatchesApart(t *testing.T) {
 	}
 }
 
+// Of several batches that appear in turn, each begins anew; only one that stays alone is taken.
+func TestSightingWantsOneThatStaysAlone(t *testing.T) {
+	t.Parallel()
+	of := func(ids ...string) (all []anthropic.MessageBatch) {
+		for _, id := range ids {
+			all = append(all, anthropic.MessageBatch{ID: id})
+		}
+		return all
+	}
+	var s sighting
+	start := time.Now()
+	for i, tt := range []struct {
+		at    time.Duration
+		ids   []string
+		taken bool
+	}{
+		{0, nil, false}, {5, []string{"a"}, false}, {12, []string{"b"}, false}, {20, []string{"b"}, false}, {21, []string{"a", "b"}, false},
+		{40, []string{"b"}, false}, {49, []string{"b"}, false}, {50, []string{"b"}, true},
+	} {
+		if got := s.saw(of(tt.ids...), start.Add(tt.at*time.Second)); (got != nil) != tt.taken {
+			t.Errorf("look %d: took %v", i, got)
+		}
+	}
+	if s.absent() || s.hopeless() || s.looks != 8 {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestPollWaitGrowsAndIsBounded(t *testing.T) {
 	t.Parallel()
+	if d := pollWait(0, 0, 100, 1); d != 96*time.Second {
+		t.Errorf("chance takes %v of the longest wait, want a fifth", 2*time.Minute-d)
+	}
 	rapid.Check(t, func(r *rapid.T) {
 		first := time.Duration(rapid.Int64Range(-1, int64(time.Hour)).Draw(r, "first"))
 		most := time.Duration(rapid.Int64Range(-1, int64(2*time.Hour)).Draw(r, "most"))

@@ -79,6 +79,15 @@ func TestWaitKeepsTheWaitThatIsNamed(t *testing.T) {
 // A look that fails is no failure of the batch, however long the outage is.
 func TestWaitOutlastsOutages(t *testing.T) {
 	t.Parallel()
+	between := []standin.Step{{}}
+	for range 40 {
+		between = append(between, standin.Step{Kind: standin.HTTP, Status: 404}, standin.Step{Kind: standin.HTTP, Status: 500, Times: 4})
+	}
+	in(t, onLooks(3*time.Hour, between...), func(w *world) {
+		if ended := w.ended(requests("a", 3)); ended.RequestCounts.Succeeded != 3 {
+			w.Errorf("ended with %s", ended.RawJSON())
+		}
+	})
 	for name, step := range map[string]standin.Step{
 		"529":          {Kind: standin.HTTP, Status: 529, Times: 40},
 		"429":          {Kind: standin.HTTP, Status: 429, RetryAfter: "20", Times: 40},
