@@ -55,9 +55,12 @@ type Created struct {
 }
 
 // Create makes one batch of the requests and returns it, or finds the one that was made of them. The package's table says
-// what it does in each case. Errors: an [*InvalidError] and those of the Ledger before anything was sent; the API's own
-// error, or a [*holdfast.Error], when surely no batch was made; a [*DoubtfulError] when there may be one. A once.StoreError
-// that comes together with a batch means that its id is not recorded. ctx bounds all of it, the search included.
+// what it does in each case. ctx bounds all of it, the search included.
+//
+// Errors: an [*InvalidError] and those of the Ledger before anything was sent; the API's own error, or a [*holdfast.Error], when
+// surely no batch was made; a [*DoubtfulError] when there may be one. With a Ledger, a once.InProgressError says that others
+// create the batch and that the caller has left them to it, and a once.StoreError that comes together with a batch that its id
+// is not recorded.
 //
 // It never sends the requests again while a batch of them may exist, never cancels or deletes a batch, and never tells a
 // ledger what a request says.

@@ -230,6 +230,36 @@ func TestLedgerIsSharedByPrograms(t *testing.T) {
 	})
 }
 
+// Whoever leaves a create that others wait for too leaves it to them.
+func TestLedgerLeavesACreateToOthers(t *testing.T) {
+	t.Parallel()
+	plan := slow(onPost(standin.Step{Delay: 3 * time.Second}))
+	in(t, plan, func(w *world) {
+		ledger := once.New(once.NewMemory(), once.Options{})
+		other := w.another()
+		w.client.Ledger, other.Ledger = ledger, ledger
+		left := make(chan error)
+		go func() {
+			ctx, cancel := context.WithTimeout(w.Context(), 2*time.Second)
+			defer cancel()
+			_, _, err := w.client.Create(ctx, requests("a", 3))
+			left <- err
+		}()
+		w.sleep(time.Second)
+		go func() {
+			var running *once.InProgressError
+			if err := <-left; !errors.As(err, &running) || !errors.Is(err, context.DeadlineExceeded) {
+				w.Errorf("error %v, want that it goes on", err)
+			}
+		}()
+		made, _, err := other.Create(w.Context(), requests("a", 3))
+		if err != nil || made.ID != w.made()[0] {
+			w.Errorf("%v, error %v", made, err)
+		}
+		w.counts(1, 1)
+	})
+}
+
 // What Identify finds out is recorded. Run tells batches apart that are wanted twice.
 func TestLedgerIsToldWhatIdentifyFinds(t *testing.T) {
 	t.Parallel()
