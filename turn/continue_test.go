@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"holdfast/turn"
 )
@@ -220,8 +221,9 @@ func TestAStreamThatNeverClosesIsLeft(t *testing.T) {
 	bothWays(t, func(t *testing.T, p turn.Policy) {
 		p.Stream = true
 		u := serve(t, lingering(events(says(reply, "end_turn"))))
-		if got, err := turn.Run(t.Context(), &u.Messages, &p, question("hi", 60)); err != nil || got.Text != reply {
-			t.Errorf("%v, %+v", err, got)
+		began := time.Now()
+		if got, err := turn.Run(t.Context(), &u.Messages, &p, question("hi", 60)); err != nil || got.Text != reply || time.Since(began) != time.Second {
+			t.Errorf("%v after %v, %+v", err, time.Since(began), got)
 		}
 	})
 }

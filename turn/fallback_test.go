@@ -150,3 +150,18 @@ func TestRecommendedModelIsTold(t *testing.T) {
 		u.expect(t, 1) // nobody asked for fallbacks
 	})
 }
+
+// A model that the usage names has refused, whether or not a block of the content says so.
+func TestRefusedByTheUsage(t *testing.T) {
+	bothWays(t, func(t *testing.T, p turn.Policy) {
+		message := strings.Replace(says("", "refusal"), `"output_tokens":5`, `"output_tokens":0,"iterations":[
+			{"type":"message","model":"claude-opus-5-5","input_tokens":9},{"type":"message","model":"claude-sonnet-5-5","input_tokens":9}]`, 1)
+		u := serve(t, scripted(strings.Replace(message, `"model":"claude-sonnet-5-5","content"`, `"model":"claude-opus-5-5","content"`, 1)))
+		p.Fallbacks, p.FallbackModel = fallbacks(sonnet), sonnet
+		got, err := turn.Run(t.Context(), &u.Messages, &p, askOpus())
+		if !errors.Is(err, turn.ErrRefused) || got.Usage.Input != 18 {
+			t.Errorf("%v, %+v", err, got.Usage)
+		}
+		u.expect(t, 1)
+	})
+}

@@ -188,7 +188,12 @@ func TestRunChangesNoParameters(t *testing.T) {
 		if ask.Messages[:2][1].OfAssistant != nil || ask.MaxTokens != 60 || ask.Model != sonnet || len(ask.Messages) != 1 {
 			t.Errorf("the caller's parameters were changed: %+v", ask)
 		}
-		if b := u.body(t, 4); b.Model != opus || b.MaxTokens != 60 || len(b.Messages) != 1 {
+		before := u
+		u = follow(t, standin.Plan{Steps: []standin.Step{times(standin.Truncation, 1)}})
+		if _, err := turn.Run(t.Context(), &u.Messages, &p, ask); err != nil || ask.Messages[:2][1].OfAssistant != nil {
+			t.Errorf("a continuation wrote into the caller's messages, or failed: %v", err)
+		}
+		if b := before.body(t, 4); b.Model != opus || b.MaxTokens != 60 || len(b.Messages) != 1 {
 			t.Errorf("the fallback was asked %+v", b)
 		}
 	})
