@@ -63,6 +63,9 @@ func FuzzDecide(f *testing.F) {
 			t.Fatalf("%+v: %v", facts, got)
 		}
 		next := begun(&facts, "k", "run", time.Minute)
+		if next.Lease.Sub(now) != time.Minute+recordTime { // with time to record how it ended
+			t.Fatalf("a start of a minute has a lease until %v", next.Lease)
+		}
 		if !next.Doubt || !next.First.Equal(facts.record.First) || next.Request != "a" && !other {
 			t.Fatalf("a start after %+v is %+v", facts.record, next)
 		}

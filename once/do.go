@@ -166,11 +166,7 @@ func (j *job) attempts(ctx context.Context, doubt bool) (value any, doubtful boo
 	if j.effect.Replays {
 		ctx = WithKey(ctx, j.key)
 	}
-	var unsafe error
 	value, _, err = holdfast.Do(ctx, &policy, func(ctx context.Context) (any, error) {
-		if unsafe != nil {
-			return nil, unsafe // whatever the policy says
-		}
 		value, err := j.run(ctx)
 		if err == nil {
 			return opaque{value}, nil
@@ -180,11 +176,7 @@ func (j *job) attempts(ctx context.Context, doubt bool) (value any, doubtful boo
 			doubt = true
 			v = inDoubt(v, j.effect.Replays)
 		}
-		err = &judged{err, v}
-		if v.Kind == holdfast.Unsafe {
-			unsafe = err
-		}
-		return nil, err
+		return nil, &judged{err, v}
 	})
 	if held, ok := value.(opaque); ok {
 		return held.value, false, nil

@@ -227,6 +227,56 @@ func TestAnOwnerThatIsLateRecordsWhatItKnows(t *testing.T) {
 	}
 }
 
+// Two owners of one key, of whom the first has outlived its lease: whoever records first gives both their outcome, and what happened
+// holds against the doubt or the start of the other one.
+func TestTwoOwnersHaveOneOutcome(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		other  func() (string, error)
+		until  time.Duration // the other one is done
+		want   string
+		source once.Source // of the other one
+	}{
+		{name: "the other one is first", other: func() (string, error) { return "other", nil }, until: time.Minute, want: "other"},
+		{name: "the other one still runs", other: func() (string, error) { return "other", nil }, until: 50 * time.Minute, want: "late", source: once.Recorded},
+		{name: "the other one is in doubt", other: func() (string, error) { return "", errors.New("lost") }, until: time.Minute, want: "late"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := once.NewMemory()
+				do := func(after, until time.Duration, run func() (string, error)) func() (once.Result[string], error) {
+					type result struct {
+						r   once.Result[string]
+						err error
+					}
+					over := make(chan result, 1)
+					go func() {
+						time.Sleep(after)
+						r, err := once.Do(t.Context(), once.New(store, once.Options{}), key, once.Effect[string]{Replays: true, Policy: &holdfast.Policy{Attempts: -1}, Run: func(context.Context, string) (string, error) {
+							time.Sleep(until) // without a look at the context
+							return run()
+						}})
+						over <- result{r, err}
+					}()
+					return func() (once.Result[string], error) { got := <-over; return got.r, got.err }
+				}
+				late := do(0, time.Hour, func() (string, error) { return "late", nil })
+				other := do(30*time.Minute, row.until, row.other)
+				if r, err := late(); err != nil || r.Value != row.want {
+					t.Errorf("the late one: %+v, %v", r, err)
+				}
+				_, failed := row.other()
+				if r, err := other(); (err != nil) != (failed != nil) || err == nil && (r.Value != row.want || r.Source != row.source) {
+					t.Errorf("the other one: %+v, %v", r, err)
+				}
+				if r, err := do(0, 0, func() (string, error) { return "third", nil })(); err != nil || r.Value != row.want || r.Source != once.Recorded {
+					t.Errorf("the next one: %+v, %v", r, err)
+				}
+			})
+		})
+	}
+}
+
 func TestTheSameKeyForAnotherRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := once.NewMemory()

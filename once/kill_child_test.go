@@ -147,6 +147,10 @@ func (d *dying) ended(starts, ends bool) {
 // lifeOf is what TestMain asks first: a process that is there to be killed runs no tests.
 func lifeOf() {
 	if config := os.Getenv(lifeVariable); config != "" {
+		go func() {
+			io.Copy(io.Discard, os.Stdin)
+			os.Exit(1) // who was to kill this process has died itself
+		}()
 		if err := live(config); err != nil {
 			fmt.Println("failed", -1, err)
 		}

@@ -207,6 +207,9 @@ func process(t *testing.T, config string) *exec.Cmd {
 	cmd := exec.Command(binary)
 	cmd.Env = append(os.Environ(), lifeVariable+"="+config)
 	cmd.Stderr = os.Stderr
+	if _, err := cmd.StdinPipe(); err != nil { // open as long as this process lives
+		t.Fatal(err)
+	}
 	return cmd
 }
 

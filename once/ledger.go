@@ -77,7 +77,8 @@ func (l *Ledger) Doubtful(ctx context.Context) iter.Seq2[Record, error] {
 			}
 			for _, r := range records {
 				after = r.Key
-				if over := r.State == Unknown || !l.now().Before(r.Lease); over && !yield(r, nil) {
+				over := !l.now().Before(r.Lease) // what is unknown has no lease
+				if over && !yield(r, nil) {
 					return
 				}
 			}

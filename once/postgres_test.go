@@ -39,7 +39,7 @@ func TestPostgresTablesHaveTheNameThatIsAskedFor(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", name, err)
 		}
-		defer s.Close()
+		t.Cleanup(func() { s.Close() })
 		ledger := once.New(s, once.Options{})
 		if _, found, err := ledger.Record(t.Context(), key); found || err != nil {
 			t.Errorf("%q knows the record of another table: %v", name, err)
@@ -93,7 +93,7 @@ func TestPostgresWaitsForTheDisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer s.Close()
+		t.Cleanup(func() { s.Close() })
 		ledger := once.New(s, once.Options{})
 		if err := once.Resolve(t.Context(), ledger, key, 1); err != nil {
 			t.Fatal(err)
@@ -103,7 +103,7 @@ func TestPostgresWaitsForTheDisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close(t.Context())
+		t.Cleanup(func() { conn.Close(context.Background()) })
 		if _, err := conn.Exec(t.Context(), `CREATE TABLE seen (setting text);
 			CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO seen VALUES (current_setting('synchronous_commit')); RETURN NEW; END $$;
 			CREATE TRIGGER note AFTER INSERT ON holdfast_once FOR EACH ROW EXECUTE FUNCTION note()`); err != nil {

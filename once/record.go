@@ -139,6 +139,8 @@ func (r *Record) check() error {
 		return wrong("it has no time")
 	case r.State == Started && r.Lease.IsZero():
 		return wrong("it has no lease")
+	case r.State != Done && !r.Expires.IsZero():
+		return wrong("it expires before it is done")
 	case r.State == Done && r.Unkept == "" && !json.Valid(r.Outcome):
 		return wrong("its outcome is no JSON")
 	case (r.State != Done || r.Unkept != "") && len(r.Outcome) > 0:

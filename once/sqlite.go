@@ -114,14 +114,12 @@ func prepareSQLiteOnce(ctx context.Context, db *sql.DB) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	var made bool
-	if made, err = sqliteMade(ctx, conn); err != nil {
-		return err
+	made, err := sqliteMade(ctx, conn)
+	if err == nil && !made {
+		err = createSQLite(ctx, conn)
 	}
-	if !made {
-		if err = createSQLite(ctx, conn); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	_, err = conn.ExecContext(ctx, "PRAGMA journal_mode = wal")
 	return err

@@ -10,10 +10,11 @@ import (
 	"syscall"
 )
 
-// unprivileged gives the folder to somebody who may run a server: Postgres refuses to run as root.
+// unprivileged gives the folder to somebody who may run a server: Postgres refuses to run as root. The server is not of the test's
+// process group, so that whoever ends that as a whole leaves the guard to clear up.
 func unprivileged(dir string) (*syscall.SysProcAttr, error) {
 	if os.Geteuid() != 0 {
-		return nil, nil
+		return &syscall.SysProcAttr{Setpgid: true}, nil
 	}
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)
@@ -31,7 +32,7 @@ func unprivileged(dir string) (*syscall.SysProcAttr, error) {
 		if err := os.Chown(dir, int(uid), int(gid)); err != nil {
 			return nil, err
 		}
-		return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
+		return &syscall.SysProcAttr{Setpgid: true, Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
 	}
 	return nil, fmt.Errorf("testpg: this is root, and there is neither a user postgres nor nobody to run the server as")
 }

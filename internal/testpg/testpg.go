@@ -101,12 +101,12 @@ func server() (string, error) {
 	return shared.address, shared.err
 }
 
-// find looks for a program of Postgres, the newest first.
+// find looks for a program of Postgres.
 func find(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
 	}
-	found, err := filepath.Glob(filepath.Join("/usr/lib/postgresql/*/bin", name))
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
 	if err != nil || len(found) == 0 {
 		return "", errAbsent
 	}

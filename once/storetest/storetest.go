@@ -208,6 +208,7 @@ func refusals(t *testing.T, p Place) {
 		"no owner":       func(r *once.Record) { r.Owner = "" },
 		"no lease":       func(r *once.Record) { r.Lease = time.Time{} },
 		"no start":       func(r *once.Record) { r.First = time.Time{} },
+		"early expiry":   func(r *once.Record) { r.Expires = day },
 		"early outcome":  func(r *once.Record) { r.Outcome = []byte("1") },
 		"broken outcome": func(r *once.Record) { r.State, r.Outcome = once.Done, []byte("{") },
 	} {
