@@ -94,9 +94,7 @@ func audit(t *testing.T, u *upstream, got *turn.Result, stream bool) {
 			t.Errorf("step %d is %+v, the stand-in saw request %s of %s, stream %v", i, s, e.RequestID, e.Model, e.Stream)
 		}
 		if int(s.Usage.Input) != e.Input || int(s.Usage.Output) != e.Output || s.Usage.Partial {
-			if e.Fault != standin.Refusal { // which is not billed, whatever it counts
-				t.Errorf("step %d counts %+v, billed were %d and %d", i, s.Usage, e.Input, e.Output)
-			}
+			t.Errorf("step %d counts %+v, billed were %d and %d", i, s.Usage, e.Input, e.Output)
 		}
 		sum.Add(s.Usage)
 	}

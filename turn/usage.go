@@ -7,7 +7,8 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/v2"
 )
 
-// Usage is what one request or a whole turn was billed for, in tokens.
+// Usage is what one request or a whole turn was billed for, in tokens. A refusal before any output is not billed, though it
+// counts against the rate limits: it is zero.
 type Usage struct {
 	// Input leaves out cached tokens: those read from the cache are CacheRead, those written to it CacheWrite.
 	Input, CacheRead, CacheWrite int64
@@ -73,6 +74,9 @@ func iterationsOf(m *anthropic.Message) []iteration {
 // alone, and all of them are billed.
 func billed(m *anthropic.Message, rounds []iteration) Usage {
 	usage := usageOf(m)
+	if m.StopReason == anthropic.StopReasonRefusal && usage.Output == 0 {
+		return Usage{}
+	}
 	var sum Usage
 	several := false
 	for _, i := range rounds {

@@ -218,15 +218,10 @@ func (o *office) auditBill(t *testing.T, s *shipment) {
 	for _, step := range s.Answer.Steps {
 		steps[step.RequestID] = step
 	}
-	refused, unanswered := 0, turn.Usage{}
+	unanswered := turn.Usage{}
 	for _, e := range o.upstream.Journal() {
 		step := steps[e.RequestID]
 		switch cost := (turn.Usage{Input: int64(e.Input), Output: int64(e.Output)}); {
-		case e.Fault == standin.Refusal: // which is not billed, whatever it counts
-			refused += int(step.Usage.Input)
-			if step.Usage.Output != 0 || e.Billed() {
-				t.Errorf("a refusal counts %+v, and %d tokens are billed", step.Usage, e.Output)
-			}
 		case step.StopReason == "":
 			unanswered.Add(cost)
 			if e.Delivered() && !step.Usage.Partial {
@@ -238,7 +233,7 @@ func (o *office) auditBill(t *testing.T, s *shipment) {
 		}
 	}
 	said, total := s.Answer.Usage, o.upstream.Ledger().Total
-	if int64(total.Input) != said.Input-int64(refused)+unanswered.Input || int64(total.Output) != said.Output+unanswered.Output || unanswered.Output < 0 {
-		t.Errorf("billed are %d and %d tokens; the turn says %+v, %d of them refused, and attempts without an answer took %+v", total.Input, total.Output, said, refused, unanswered)
+	if int64(total.Input) != said.Input+unanswered.Input || int64(total.Output) != said.Output+unanswered.Output || unanswered.Output < 0 {
+		t.Errorf("billed are %d and %d tokens; the turn says %+v, and attempts without an answer took %+v", total.Input, total.Output, said, unanswered)
 	}
 }
