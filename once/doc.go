@@ -22,6 +22,7 @@
 // caller gets until [Resolve] or [Ledger.Forget] settles the key; [Ledger.Doubtful] lists all such keys. A failure that certainly did
 // nothing ([NothingHappened]) leaves no record.
 //
-// The package never repeats an effect in doubt by itself, records no error text, and holds no key that says whose it is. Outcomes
+// The package never repeats an effect in doubt unless the far side replays its key or says that nothing happened; it records no error
+// text, and the keys that it makes say nothing of whose they are. Outcomes
 // are recorded as they are: what must not be stored must not be returned by an effect.
 package once
