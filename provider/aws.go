@@ -132,7 +132,7 @@ type inTime struct {
 
 // Retrieve implements aws.CredentialsProvider.
 func (p inTime) Retrieve(ctx context.Context) (aws.Credentials, error) {
-	own, cancel := context.WithTimeout(ctx, credentialTime)
+	own, cancel := aside(ctx)
 	defer cancel()
 	c, err := p.from.Retrieve(own)
 	if err != nil {

@@ -31,7 +31,7 @@ func (h *held[T]) get(ctx context.Context) (T, error) {
 	if h.made {
 		return h.value, nil
 	}
-	own, cancel := context.WithTimeout(ctx, credentialTime)
+	own, cancel := aside(ctx)
 	defer cancel()
 	value, err := h.fetch(own)
 	if err != nil {
@@ -40,6 +40,18 @@ func (h *held[T]) get(ctx context.Context) (T, error) {
 	h.value, h.made = value, true
 	return value, nil
 }
+
+// aside is a context in which credentials are looked for. It ends with the request's, or when the time for credentials is over,
+// and carries nothing else: who watches the connections of the request must not take those of a token for them.
+func aside(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(endOf{ctx}, credentialTime)
+}
+
+// endOf is the end of a context alone.
+type endOf struct{ context.Context }
+
+// Value returns nil.
+func (endOf) Value(any) any { return nil }
 
 // gate lets one through at a time.
 type gate struct {

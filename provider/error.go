@@ -71,7 +71,7 @@ func causeOf(err error) string {
 // Hint says what to do about it. It never says more than is known.
 func (e *Error) Hint() string { return e.hint }
 
-// Unwrap returns the reason and the cause.
+// Unwrap returns the reason and the cause, and never an empty list.
 func (e *Error) Unwrap() []error {
 	if e.Err == nil {
 		return []error{e.Reason}

@@ -46,7 +46,7 @@ func (s Settings) foundryAddress() string {
 
 // token fetches a token within a bounded time.
 func (s Settings) token(ctx context.Context) (string, error) {
-	own, cancel := context.WithTimeout(ctx, credentialTime)
+	own, cancel := aside(ctx)
 	defer cancel()
 	token, err := s.Tokens(own)
 	if err == nil && token == "" {

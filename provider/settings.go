@@ -61,7 +61,8 @@ type Settings struct {
 	AWSConfig *aws.Config
 	// GoogleTokens gives the tokens of Vertex and GoogleCloud, and replaces Credentials. Default: none.
 	GoogleTokens oauth2.TokenSource
-	// Tokens gives Entra ID tokens for Foundry, and replaces Key. It is asked for every request, and should keep them.
+	// Tokens gives Entra ID tokens for Foundry, and replaces Key. It is asked for every request, and should keep them. Its
+	// context ends with the request and carries no values.
 	// Default: none.
 	Tokens func(ctx context.Context) (string, error)
 

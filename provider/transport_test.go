@@ -249,3 +249,52 @@ func TestTheVariableIsTakenWithoutAKey(t *testing.T) {
 		})
 	}
 }
+
+// Providers with all of the Claude API get the rest of it too, whatever its body is.
+func TestTheRestOfTheAPIPassesThrough(t *testing.T) {
+	alone(t)
+	for _, i := range []int{3, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			b := doors[i].open(t, standin.Plan{})
+			req := newRequest(t.Context(), "/v1/models?limit=1", "")
+			req.Method, req.Body = http.MethodGet, nil
+			resp, err := b.RoundTrip(req)
+			if err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatalf("%s: %v %v", doors[i].name, resp, err)
+			}
+			resp.Body.Close()
+			const form = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\nContent-Type: text/plain\r\n\r\nmodel\r\n--b--\r\n"
+			req = newRequest(t.Context(), "/v1/files", form)
+			req.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+			req.Header.Set("Anthropic-Beta", "files-api-2025-04-14")
+			resp, err = b.RoundTrip(req)
+			if err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatalf("%s: %v %v", doors[i].name, resp, err)
+			}
+			resp.Body.Close()
+			if h := b.seen[1]; h.Get("Content-Type") != "multipart/form-data; boundary=b" || h.Get("Anthropic-Beta") != "files-api-2025-04-14" || !doors[i].auth(h) {
+				t.Errorf("%s: %v", doors[i].name, h)
+			}
+		})
+	}
+}
+
+// The connections on which credentials are fetched are not those of the request.
+func TestCredentialsAreFetchedAside(t *testing.T) {
+	alone(t)
+	type key struct{}
+	synctest.Test(t, func(t *testing.T) {
+		d := doors[7]
+		var seen context.Context
+		d.settings.Tokens = func(ctx context.Context) (string, error) { seen = ctx; return testcloud.Token, nil }
+		b := d.open(t, standin.Plan{})
+		resp, err := b.RoundTrip(newRequest(context.WithValue(t.Context(), key{}, "a value"), "/v1/messages", question))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if _, bounded := seen.Deadline(); seen.Value(key{}) != nil || !bounded {
+			t.Errorf("tokens are asked for with %v, bounded: %v", seen, bounded)
+		}
+	})
+}

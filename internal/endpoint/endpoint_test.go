@@ -180,3 +180,18 @@ func TestClouds(t *testing.T) {
 		t.Error("what is no cloud is one")
 	}
 }
+
+func FuzzAt(f *testing.F) {
+	for _, e := range endpoint.All() {
+		f.Add(e.Base)
+	}
+	f.Add("https://user:pass@openrouter.ai:443/api?x#y")
+	f.Fuzz(func(t *testing.T, base string) {
+		e, ok := endpoint.At(base)
+		if ok != e.Known() {
+			t.Errorf("%q: %v, %q", base, ok, e.Name)
+		}
+		e.WrongPath(base)
+		e.Serves(base)
+	})
+}

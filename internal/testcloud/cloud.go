@@ -139,7 +139,7 @@ func Bedrock(region string, model http.Handler) *Cloud {
 		switch {
 		case auth != "Bearer "+Key && signed == nil:
 			return http.StatusForbidden, "UnrecognizedClientException: the credential is not known"
-		case signed != nil && signed[1] != region:
+		case len(signed) > 1 && signed[1] != region:
 			return http.StatusForbidden, "InvalidSignatureException: another region"
 		case r.Version == "":
 			return http.StatusBadRequest, "ValidationException: anthropic_version is missing"
