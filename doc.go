@@ -14,6 +14,9 @@
 // the [Breaker] closed, does the [Pace] permit, and after a failure: may it be repeated ([Judge]), are attempts left, does
 // the wait fit before the deadline, does the [Budget] pay for it. The [Trace] tells what happened.
 //
+// Where the first API does not answer, the targets of [Policy] are asked in order: another key, another model, or Claude at another
+// provider, for which package provider has transports; and then a saved answer, with [SavedAnswers].
+//
 // It never sleeps only to give up, never shortens a wait the server asked for, never repeats what a caller has already
 // seen, never hides a terminal error, starts no goroutine, logs nothing, and keeps no prompt, answer or key.
 package holdfast
