@@ -12,9 +12,21 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+	os.Exit(run(untilInterrupted(), os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// untilInterrupted is a context that ends at the first signal. Whoever sees it ended may send a second one, which ends the
+// process at once: signals have their usual effect again before the context ends, not some time after it.
+func untilInterrupted() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		signal.Stop(signals)
+		cancel()
+	}()
+	return ctx
 }
 
 // streams are where a command reads and writes.
