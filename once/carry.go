@@ -89,6 +89,7 @@ func unknown(r *Record, why string, err error) *UnknownError {
 // ask looks up what became of a key in doubt. If the far side says that it did nothing, the key is freed and the execution
 // goes on.
 func (l *Ledger) ask(ctx context.Context, j *job, r *Record, why string) (out outcome, ended bool) {
+	j.left = outcome{err: unknown(r, why, nil)}
 	value, happened, err := j.lookup(ctx)
 	if err != nil {
 		return outcome{err: unknown(r, why+", and the far side could not be asked", err)}, true
@@ -114,7 +115,7 @@ func (l *Ledger) perform(ctx context.Context, j *job, r Record) (out outcome) {
 	returned := false
 	defer func() {
 		if !returned { // a panic, which goes on, or the end of the goroutine
-			l.doubt(ctx, j, &r, whyNoReturn, nil)
+			j.left = l.doubt(ctx, j, &r, whyNoReturn, nil)
 		}
 	}()
 	value, doubt, err := j.attempts(own, r.Doubt)
@@ -155,11 +156,11 @@ func whyOf(ctx context.Context, err error) string {
 func (l *Ledger) record(ctx context.Context, j *job, r Record, value any) outcome {
 	next := r.done(l.now(), j.effect.Keep)
 	next.Outcome, next.Unkept = l.encode(value)
-	out := outcome{value: value, data: next.Outcome, happened: true, starts: r.Starts}
+	settled, err := l.write(ctx, r, &next)
+	out := outcome{value: value, data: next.Outcome, happened: true, starts: next.Starts}
 	if next.Unkept != "" {
 		out.err = &OutcomeError{Key: j.key, Why: next.Unkept}
 	}
-	settled, err := l.write(ctx, r, &next)
 	switch {
 	case err != nil:
 		out.err = storeError("record", err)
@@ -176,6 +177,7 @@ func (l *Ledger) doubt(ctx context.Context, j *job, r *Record, why string, cause
 	if err == nil && settled.State == Done {
 		return recorded(&settled)
 	}
+	next.Starts = max(next.Starts, settled.Starts) // also those that another owner made meanwhile
 	out := outcome{err: unknown(&next, why, cause)}
 	if err == nil && j.lookup != nil && ctx.Err() == nil && cause != nil {
 		found, ended := l.ask(ctx, j, &next, why)
@@ -214,6 +216,7 @@ func (l *Ledger) write(ctx context.Context, mine Record, next *Record) (Record, 
 				return now, nil // another owner knows more, or as much
 			default:
 				mine.Revision = now.Revision // what happened holds against anybody's doubt
+				next.follow(&now)
 				continue
 			}
 		}

@@ -95,6 +95,8 @@ type job struct {
 	run     func(ctx context.Context) (any, error)
 	lookup  func(ctx context.Context) (any, bool, error) // nil: cannot be asked
 	effect  Effect[any]                                  // what does not depend on the type
+
+	left outcome // how the key stands if the effect or the lookup does not return
 }
 
 func (e *Effect[T]) job(key string) *job {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -190,8 +191,7 @@ func TestAStartEndsAtItsLimit(t *testing.T) {
 	}
 }
 
-// An owner that outlives its lease still knows what it did: its outcome is recorded over anybody's doubt, and of two owners the
-// first one's is everybody's.
+// An owner that outlives its lease still knows what it did: its outcome is recorded, and everybody's.
 func TestAnOwnerThatIsLateRecordsWhatItKnows(t *testing.T) {
 	for _, replays := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -219,7 +219,14 @@ func TestAnOwnerThatIsLateRecordsWhatItKnows(t *testing.T) {
 				t.Errorf("after the lease: %+v, %v", r, err)
 			}
 			first := <-late
+			starts := 1
+			if replays {
+				starts = 2
+			}
 			r, err = once.Do(t.Context(), other, key, d.effect())
+			if first.Starts != starts || r.Starts != starts {
+				t.Errorf("%d starts, then %d, of %d", first.Starts, r.Starts, starts)
+			}
 			if err != nil || r.Value != first.Value || r.Source != once.Recorded || len(d.tickets[key]) != 1 {
 				t.Errorf("in the end: %+v, %v, %d tickets; the late one had %+v", r, err, len(d.tickets[key]), first)
 			}
@@ -262,19 +269,75 @@ func TestTwoOwnersHaveOneOutcome(t *testing.T) {
 				}
 				late := do(0, time.Hour, func() (string, error) { return "late", nil })
 				other := do(30*time.Minute, row.until, row.other)
-				if r, err := late(); err != nil || r.Value != row.want {
+				time.Sleep(30*time.Minute + time.Second)
+				last := recordOf(t, store, key).Owner
+				if r, err := late(); err != nil || r.Value != row.want || r.Starts != 2 {
 					t.Errorf("the late one: %+v, %v", r, err)
 				}
 				_, failed := row.other()
-				if r, err := other(); (err != nil) != (failed != nil) || err == nil && (r.Value != row.want || r.Source != row.source) {
+				if r, err := other(); (err != nil) != (failed != nil) || err == nil && (r.Value != row.want || r.Source != row.source || r.Starts != 2) {
 					t.Errorf("the other one: %+v, %v", r, err)
 				}
-				if r, err := do(0, 0, func() (string, error) { return "third", nil })(); err != nil || r.Value != row.want || r.Source != once.Recorded {
+				if r, err := do(0, 0, func() (string, error) { return "third", nil })(); err != nil || r.Value != row.want || r.Source != once.Recorded || r.Starts != 2 {
 					t.Errorf("the next one: %+v, %v", r, err)
+				}
+				if owner := recordOf(t, store, key).Owner; owner != last {
+					t.Errorf("the owner is %s, the last to start it was %s", owner, last)
 				}
 			})
 		})
 	}
+}
+
+// recordOf is what a store has of a key.
+func recordOf(t *testing.T, s once.Store, key string) once.Record {
+	t.Helper()
+	r, found, err := s.Load(t.Context(), key)
+	if err != nil || !found {
+		t.Fatal(found, err)
+	}
+	return r
+}
+
+// An owner that outlives its lease and does not know what it did counts the starts of the others too, as its callers do, and
+// whatever happens to it.
+func TestALateDoubtCountsAllStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := once.NewMemory()
+		lost := func(after time.Duration) once.Effect[int] {
+			return once.Effect[int]{Replays: true, Policy: &holdfast.Policy{Attempts: -1}, Run: func(context.Context, string) (int, error) {
+				time.Sleep(after) // without a look at the context
+				return 0, errors.New("lost")
+			}}
+		}
+		starts := func(ledger *once.Ledger, effect once.Effect[int]) int {
+			_, err := once.Do(t.Context(), ledger, key, effect)
+			var doubt *once.UnknownError
+			if !errors.As(err, &doubt) {
+				t.Fatalf("got %v", err)
+			}
+			return doubt.Starts
+		}
+		late := make(chan int)
+		go func() { late <- starts(once.New(store, once.Options{}), lost(time.Hour)) }()
+		time.Sleep(30 * time.Minute)
+		if n := starts(once.New(store, once.Options{}), lost(0)); n != 2 {
+			t.Errorf("the second start is number %d", n)
+		}
+		if n := <-late; n != 2 || recordOf(t, store, key).Starts != 2 {
+			t.Errorf("the late one tells of %d starts, the record of %d", n, recordOf(t, store, key).Starts)
+		}
+		// The third one ends its goroutine.
+		gone := once.Effect[int]{Replays: true, Run: func(context.Context, string) (int, error) { runtime.Goexit(); return 0, nil }}
+		if n := starts(once.New(store, once.Options{}), gone); n != 3 {
+			t.Errorf("the third start is number %d", n)
+		}
+		// A lookup that ends its goroutine starts nothing.
+		asks := once.Effect[int]{Lookup: func(context.Context, string) (int, bool, error) { runtime.Goexit(); return 0, false, nil }}
+		if n := starts(once.New(store, once.Options{}), asks); n != 3 {
+			t.Errorf("after a lookup: %d starts", n)
+		}
+	})
 }
 
 func TestTheSameKeyForAnotherRequest(t *testing.T) {

@@ -104,7 +104,9 @@ func (l *Ledger) fly(ctx context.Context, f *flight, j *job) {
 	defer func() {
 		if !finished {
 			f.panics = recover()
-			f.outcome = outcome{err: &UnknownError{Key: j.key, Starts: 1, Since: l.now(), Why: whyNoReturn}}
+			if f.outcome = j.left; j.left.err == nil && j.left.data == nil { // it was not the effect that panicked
+				f.outcome = outcome{err: &UnknownError{Key: j.key, Since: l.now(), Why: whyNoReturn}}
+			}
 		}
 		f.cancel(nil)
 		l.mu.Lock()

@@ -173,6 +173,17 @@ func (r Record) unknown(now time.Time, why string) Record {
 	return r
 }
 
+// follow takes over what another owner has written since the record's own owner looked: the starts count all of them.
+func (r *Record) follow(now *Record) {
+	r.Starts = max(r.Starts, now.Starts)
+	if now.Owner != "" {
+		r.Owner = now.Owner
+	}
+	if r.Request == "" {
+		r.Request = now.Request
+	}
+}
+
 // encode writes an outcome as it is recorded; the text says why that cannot be.
 func (l *Ledger) encode(value any) (data []byte, unkept string) {
 	data, err := json.Marshal(value)
