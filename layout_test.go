@@ -60,7 +60,7 @@ var floors = map[string]floor{
 	"standin/internal/resource": {below: slices.Concat(internals, []string{"standin/internal/request", "standin/internal/answer"})},
 	"standin/internal/tape":     {below: internals},
 	"turn":                      {below: rooms, outside: sdks},
-	"batch":                     {below: rooms, outside: sdks},
+	"batch":                     {below: slices.Concat(rooms, []string{"turn"}), outside: sdks}, // a message of a batch is judged as one of a turn
 	"gateway":                   {below: slices.Concat(rooms, []string{"turn"}), outside: []string{"github.com/hashicorp/golang-lru/", "golang.org/x/sys/"}},
 	"bulk":                      {below: slices.Concat(rooms, []string{"turn"}), outside: []string{"github.com/riverqueue/", "github.com/jackc/pgx/", "modernc.org/sqlite"}},
 	"drill":                     {below: slices.Concat(rooms, []string{"internal/strict", "turn", "standin"}), outside: slices.Concat(yaml, []string{"gonum.org/v1/gonum", "github.com/guptarohit/asciigraph"})},

@@ -7,14 +7,15 @@ import "fmt"
 //
 // It never counts an item twice, and never lists a request to be run again of which a message exists.
 type Report struct {
-	// Succeeded counts the requests with a message that says all it has to say.
+	// Succeeded counts the requests with a message that says all it has to say, or whose tool calls are complete.
 	Succeeded int
 	// Again are the requests that may be run again as they are: they errored for a reason that passes, were canceled or
 	// have expired. None of them was billed.
 	Again []Entry
 	// Failed are those whose error is in the request: they would fail again.
 	Failed []Entry
-	// Flagged have a message, billed, that is a refusal, was truncated, or is a turn that was paused.
+	// Flagged have a message, billed, that is a refusal, was truncated, ends in half a tool call, is a turn that was paused,
+	// or stopped for a reason that is not known.
 	Flagged []Entry
 	// Missing are in no result. To run them again may pay them twice.
 	Missing []Entry

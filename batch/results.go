@@ -10,20 +10,25 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/v2"
 
 	"holdfast"
+	"holdfast/turn"
 )
 
 // Outcome is what became of one request of a batch.
 type Outcome uint8
 
 const (
-	// Succeeded: there is a message that says what it has to say.
+	// Succeeded: there is a message that says what it has to say, or whose tool calls are complete.
 	Succeeded Outcome = iota
 	// Refused: there is a message, and it is a refusal, which the API calls a success.
 	Refused
-	// Truncated: there is a message, and it ends where max_tokens or the context window ended it.
+	// Truncated: there is a message, and it ends where max_tokens or the context window ended it, or in the middle of a
+	// tool call, whatever its stop reason says. Nothing is to be done with such a call.
 	Truncated
 	// Paused: there is a message, and the model wants to go on with its turn.
 	Paused
+	// Unknown: there is a message, and its stop reason is none that is known here, or it has none. What it is worth is the
+	// caller's to say.
+	Unknown
 	// Retryable: it errored for a reason that passes: overload, a rate limit, a fault of the API, a spend limit.
 	Retryable
 	// Failed: it errored for a reason in the request itself, and would again.
@@ -39,8 +44,8 @@ const (
 )
 
 var outcomeWords = [...]string{
-	Succeeded: "succeeded", Refused: "refused", Truncated: "truncated", Paused: "paused", Retryable: "retryable", Failed: "failed",
-	Canceled: "canceled", Expired: "expired", Missing: "missing", Other: "other",
+	Succeeded: "succeeded", Refused: "refused", Truncated: "truncated", Paused: "paused", Unknown: "unknown_reason",
+	Retryable: "retryable", Failed: "failed", Canceled: "canceled", Expired: "expired", Missing: "missing", Other: "other",
 }
 
 // String returns the word for it, in lower case; it never returns an empty one.
@@ -58,7 +63,8 @@ type Item struct {
 	// Request is the one with this id among those that were given; nil if there is none.
 	Request *Request
 	Outcome Outcome
-	// Reason is the stop reason, the error's type or the type of the result: a word of the API, never a text.
+	// Reason is the stop reason, the error's type or the type of the result: a word of the API, never a text. Empty: a
+	// message without a stop reason.
 	Reason string
 	// Again means that a result with this id has come before.
 	Again bool
@@ -135,8 +141,7 @@ func (c *Client) Results(ctx context.Context, ended *anthropic.MessageBatch, req
 func classify(r *anthropic.MessageBatchResultUnion) (Outcome, string, holdfast.Verdict) {
 	switch r.Type {
 	case "succeeded":
-		reason := string(r.Message.StopReason)
-		return outcomeOf(r.Message.StopReason), reason, holdfast.Verdict{}
+		return outcomeOf(&r.Message), word(string(r.Message.StopReason)), holdfast.Verdict{}
 	case "errored":
 		v := holdfast.FromEvent("error", []byte(r.Error.RawJSON()), nil, time.Now())
 		return errored(v), reasonOf(r, v), v
@@ -148,17 +153,20 @@ func classify(r *anthropic.MessageBatchResultUnion) (Outcome, string, holdfast.V
 	return Other, word(r.Type), holdfast.Verdict{}
 }
 
-// outcomeOf tells a message that says all from one that does not. A reason that is not known is an end like any other.
-func outcomeOf(reason anthropic.StopReason) Outcome {
-	switch reason {
-	case anthropic.StopReasonRefusal:
+// outcomeOf tells a message that says all from one that does not, as package turn does. Only what is known to be done counts
+// as a success.
+func outcomeOf(m *anthropic.Message) Outcome {
+	switch o := turn.OutcomeOf(m); {
+	case o.Done():
+		return Succeeded
+	case o == turn.HumanReview:
 		return Refused
-	case anthropic.StopReasonMaxTokens, "model_context_window_exceeded":
+	case o == turn.Truncated:
 		return Truncated
-	case anthropic.StopReasonPauseTurn:
+	case o == turn.Paused:
 		return Paused
 	}
-	return Succeeded
+	return Unknown
 }
 
 // lowBalance begins the message of the invalid_request_error with which the API refuses work that prepaid credit does not

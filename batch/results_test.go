@@ -119,7 +119,7 @@ func TestB152_B158_OutcomesOfItems(t *testing.T) {
 		"denied": {Kind: standin.HTTP, Status: 403}, "late": {Kind: standin.Timeout},
 	}
 	want := map[string]string{
-		"good": "succeeded end_turn", "odd": "succeeded foo_bar", "refused": "refused refusal", "cut": "truncated max_tokens",
+		"good": "succeeded end_turn", "odd": "unknown_reason foo_bar", "refused": "refused refusal", "cut": "truncated max_tokens",
 		"window": "truncated model_context_window_exceeded", "paused": "paused pause_turn",
 		"limited": "retryable rate_limit_error", "overloaded": "retryable overloaded_error", "broken": "retryable api_error",
 		"spent": "retryable enforced_spend_limit_reached", "bill": "retryable billing_error", "ramp": "retryable ramp_limit_exceeded",
@@ -143,14 +143,14 @@ func TestB152_B158_OutcomesOfItems(t *testing.T) {
 		for _, one := range items {
 			got[one.CustomID] = one.Outcome.String() + " " + one.Reason
 			report.Add(one)
-			if message := one.Result.Message.ID != ""; message != (one.Outcome <= batch.Paused) {
+			if message := one.Result.Message.ID != ""; message != (one.Outcome <= batch.Unknown) {
 				w.Errorf("%s: %+v", one.CustomID, one.Result)
 			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			w.Errorf("(-want +got):\n%s", diff)
 		}
-		if report.String() != "2 succeeded, 7 to run again, 4 failed, 4 flagged, 0 missing, 0 strange" || report.Complete() {
+		if report.String() != "1 succeeded, 7 to run again, 4 failed, 5 flagged, 0 missing, 0 strange" || report.Complete() {
 			w.Errorf("%v", &report)
 		}
 		var again []string
@@ -395,5 +395,54 @@ func TestOutcomesHaveWords(t *testing.T) {
 	t.Parallel()
 	if got := fmt.Sprint(batch.Succeeded, batch.Other, batch.Outcome(99), batch.ByIDs, batch.How(9)); got != "succeeded other Outcome(99) custom ids How(9)" {
 		t.Error(got)
+	}
+}
+
+// A message is a success only if it is known to be whole: no stop reason, one that nobody knows, and half a tool call under
+// whatever stop reason are flagged, with the message kept.
+func TestMessagesThatAreNotKnownToBeWholeAreFlagged(t *testing.T) {
+	t.Parallel()
+	const (
+		text = `{"type":"text","text":"It is"}`
+		call = `{"type":"tool_use","id":"t","name":"ship","input":{"a":1}}`
+		half = `{"type":"tool_use","id":"t","name":"ship","input":"{\"a\":"}`
+	)
+	for _, tt := range []struct {
+		reason, content string
+		want            batch.Outcome
+		word            string
+	}{
+		{`"end_turn"`, text, batch.Succeeded, "end_turn"},
+		{`"stop_sequence"`, text, batch.Succeeded, "stop_sequence"},
+		{`"tool_use"`, call, batch.Succeeded, "tool_use"},
+		{`"foo_bar"`, text, batch.Unknown, "foo_bar"},
+		{`""`, text, batch.Unknown, ""},
+		{`null`, text, batch.Unknown, ""},
+		{`"` + secret + ` and more"`, text, batch.Unknown, "unknown"},
+		{`"tool_use"`, half, batch.Truncated, "tool_use"},
+		{`"end_turn"`, half, batch.Truncated, "end_turn"},
+		{`"max_tokens"`, call, batch.Truncated, "max_tokens"},
+		{`"model_context_window_exceeded"`, text, batch.Truncated, "model_context_window_exceeded"},
+		{`"refusal"`, text, batch.Refused, "refusal"},
+		{`"pause_turn"`, text, batch.Paused, "pause_turn"},
+	} {
+		t.Run(tt.reason+" "+tt.content, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				line := fmt.Sprintf(`{"custom_id":"a","result":{"type":"succeeded","message":{"id":"m","stop_reason":%s,"content":[%s]}}}`+"\n", tt.reason, tt.content)
+				client := batch.Client{API: &file{data: []byte(line), cut: len(line)}}
+				ended := &anthropic.MessageBatch{ID: "id", ProcessingStatus: "ended", RequestCounts: anthropic.MessageBatchRequestCounts{Succeeded: 1}}
+				var report batch.Report
+				for one, err := range client.Results(t.Context(), ended, []batch.Request{{CustomID: "a"}}) {
+					if err != nil || one.Outcome != tt.want || one.Reason != tt.word || one.Result.Message.ID != "m" {
+						t.Errorf("%v %q, error %v, want %v %q", one.Outcome, one.Reason, err, tt.want, tt.word)
+					}
+					report.Add(one)
+				}
+				if flagged := tt.want != batch.Succeeded; (len(report.Flagged) == 1) != flagged || (report.Succeeded == 0) != flagged || len(report.Rerun()) != 0 {
+					t.Errorf("%v", &report)
+				}
+			})
+		})
 	}
 }
