@@ -3,6 +3,8 @@ package once
 import (
 	"testing"
 	"time"
+
+	"holdfast"
 )
 
 func TestDecide(t *testing.T) {
@@ -45,7 +47,12 @@ func TestDecide(t *testing.T) {
 
 // A record whose outcome is known is never started; one in doubt never without replay. Whatever the facts are.
 func FuzzDecide(f *testing.F) {
-	f.Add(uint8(1), int64(0), int64(0), int64(0), uint8(7), false)
+	for state := range uint8(3) {
+		for flags := range uint8(4) {
+			f.Add(state, -int64(20*time.Hour), -int64(time.Hour), int64(24*time.Hour), flags, false)
+			f.Add(state, -int64(20*time.Hour), int64(time.Second), int64(0), flags, true)
+		}
+	}
 	f.Fuzz(func(t *testing.T, state uint8, first, lease, life int64, flags uint8, other bool) {
 		now := time.Unix(0, 0)
 		facts := facts{
@@ -70,4 +77,29 @@ func FuzzDecide(f *testing.F) {
 			t.Fatalf("a start after %+v is %+v", facts.record, next)
 		}
 	})
+}
+
+// Whatever leaves doubt is repeated where the far side replays, also an error that nobody knows, and nowhere else; the breaker hears
+// what it would have heard.
+func TestInDoubt(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name    string
+		v       holdfast.Verdict
+		replays bool
+		kind    holdfast.Kind
+		was     holdfast.Kind
+	}{
+		{name: "broken", v: holdfast.Verdict{Kind: holdfast.Broken}, kind: holdfast.Unsafe, was: holdfast.Broken},
+		{name: "not known", v: holdfast.Verdict{Kind: holdfast.Terminal}, kind: holdfast.Unsafe, was: holdfast.Terminal},
+		{name: "unsafe, as its judge says", v: holdfast.Verdict{Kind: holdfast.Unsafe, Was: holdfast.Throttled}, kind: holdfast.Unsafe, was: holdfast.Throttled},
+		{name: "broken, replays", v: holdfast.Verdict{Kind: holdfast.Broken}, replays: true, kind: holdfast.Broken},
+		{name: "not known, replays", v: holdfast.Verdict{Kind: holdfast.Terminal}, replays: true, kind: holdfast.Broken},
+		{name: "unsafe, replays", v: holdfast.Verdict{Kind: holdfast.Unsafe}, replays: true, kind: holdfast.Broken},
+		{name: "a reply that is terminal, replays", v: holdfast.Verdict{Kind: holdfast.Terminal, Status: 409}, replays: true, kind: holdfast.Terminal},
+	} {
+		if got := inDoubt(row.v, row.replays); got.Kind != row.kind || got.Was != row.was {
+			t.Errorf("%s: %v, was %v", row.name, got.Kind, got.Was)
+		}
+	}
 }

@@ -24,7 +24,7 @@ type desk struct {
 	keys bool // it honours them
 
 	mu      sync.Mutex
-	faults  []string // "reject", "throttle", "lost" (it happens and its answer is lost), "void" (it does not, and nobody can tell), "" none
+	faults  []string // "reject", "throttle", "odd" (an error nobody knows, and it does not happen), "lost" (it happens and its answer is lost), "void" (it does not, and nobody can tell), "" none
 	posts   []time.Time
 	keyed   []string
 	tickets map[string][]string // by key
@@ -48,6 +48,8 @@ func (d *desk) open(ctx context.Context, key string) (ticket, error) {
 		return ticket{}, status(400)
 	case "throttle":
 		return ticket{}, status(429)
+	case "odd":
+		return ticket{}, errors.New("what is this")
 	case "void":
 		return ticket{}, status(502)
 	}
@@ -91,6 +93,8 @@ func TestDoByFaultAndFarSide(t *testing.T) {
 		{name: "lost acknowledgement, keys", keys: true, faults: []string{"lost"}, posts: 2, tickets: 1},
 		{name: "not done and nobody can tell", faults: []string{"void"}, posts: 1, err: "unknown"},
 		{name: "not done and nobody can tell, keys", keys: true, faults: []string{"void"}, posts: 2, tickets: 1},
+		{name: "an error nobody knows", faults: []string{"odd"}, posts: 1, err: "unknown"},
+		{name: "an error nobody knows, keys", keys: true, faults: []string{"odd"}, posts: 2, tickets: 1},
 		{name: "throttled, then lost", faults: []string{"throttle", "lost"}, posts: 2, tickets: 1, err: "unknown"},
 		{name: "lost, then rejected, keys", keys: true, faults: []string{"lost", "reject"}, posts: 2, tickets: 1, err: "unknown"},
 		{name: "lost, then throttled, keys", keys: true, faults: []string{"lost", "throttle"}, posts: 3, tickets: 1},

@@ -144,6 +144,59 @@ func TestALostAnswerIsLookedUp(t *testing.T) {
 	}
 }
 
+// While the far side is asked, somebody else starts the effect: what the far side says is not about that start, and does not
+// remove its record.
+func TestALookupDoesNotFreeAnotherStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := once.NewMemory()
+		abandon(t, store, key, time.Now())
+		time.Sleep(time.Hour)
+		runs := 0
+		effect := func(name string) once.Effect[string] {
+			return once.Effect[string]{Run: func(context.Context, string) (string, error) { runs++; time.Sleep(time.Minute); return name, nil }}
+		}
+		other := make(chan error)
+		go func() {
+			time.Sleep(10 * time.Second)
+			e := effect("other")
+			e.Replays = true
+			_, err := once.Do(t.Context(), once.New(store, once.Options{}), key, e)
+			other <- err
+		}()
+		asks := effect("asks")
+		asks.Lookup = func(context.Context, string) (string, bool, error) {
+			time.Sleep(20 * time.Second)
+			return "", false, nil
+		}
+		r, err := once.Do(t.Context(), once.New(store, once.Options{}), key, asks)
+		if err != nil || r.Value != "other" || r.Source != once.Recorded {
+			t.Errorf("who asked got %+v, %v", r, err)
+		}
+		if err := <-other; err != nil || runs != 1 {
+			t.Errorf("the other one: %v, %d runs", err, runs)
+		}
+	})
+}
+
+// Starting again with a key does not make it younger: after its life at the far side, counted from the first start, nothing is
+// started any more.
+func TestAKeyDoesNotGetYounger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := once.New(once.NewMemory(), once.Options{})
+		d := &desk{keys: true, faults: []string{"void", "void", "void"}}
+		effect := d.effect()
+		effect.KeyLife, effect.Policy = 24*time.Hour, &holdfast.Policy{Attempts: -1}
+		for n, posts := range []int{1, 2, 3, 3} {
+			_, err := once.Do(t.Context(), ledger, key, effect)
+			var doubt *once.UnknownError
+			if !errors.As(err, &doubt) || doubt.Starts != posts || len(d.posts) != posts {
+				t.Errorf("after %d hours: %v, %d posts", 10*n, err, len(d.posts))
+			}
+			time.Sleep(10 * time.Hour)
+		}
+	})
+}
+
 // However the policy is set, an effect in doubt is not sent again to a far side that does not replay.
 func TestNoPolicyRepeatsWhatIsInDoubt(t *testing.T) {
 	always := func(error) holdfast.Verdict { return holdfast.Verdict{Kind: holdfast.Broken, ShouldRetry: "true"} }

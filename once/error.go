@@ -21,14 +21,15 @@ type UnknownError struct {
 	Err error
 }
 
+// Error says which effect is in doubt and why. It never quotes the far side.
 func (e *UnknownError) Error() string {
 	return fmt.Sprintf("once: it is not known whether the effect of %s happened: %s", shown(e.Key), e.Why)
 }
 
-// Unwrap returns the effect's or the lookup's own error.
+// Unwrap returns the effect's or the lookup's own error. It never returns one of the store's.
 func (e *UnknownError) Unwrap() error { return e.Err }
 
-// Hint says what the caller can do about it.
+// Hint says what the caller can do about it. It never returns an empty text.
 func (e *UnknownError) Hint() string {
 	return "ask the far side, then call once.Resolve with what it did, or Ledger.Forget if it did nothing; Effect.Lookup does it by itself"
 }
@@ -43,6 +44,7 @@ type InProgressError struct {
 	Cause error
 }
 
+// Error says which effect is under way, and why the caller left. It never says who runs it.
 func (e *InProgressError) Error() string {
 	text := fmt.Sprintf("once: the effect of %s is under way", shown(e.Key))
 	if e.Cause != nil {
@@ -51,10 +53,10 @@ func (e *InProgressError) Error() string {
 	return text
 }
 
-// Unwrap returns why the caller did not wait.
+// Unwrap returns why the caller did not wait. It never returns an error of the effect.
 func (e *InProgressError) Unwrap() error { return e.Cause }
 
-// Hint says what the caller can do about it.
+// Hint says what the caller can do about it. It never returns an empty text.
 func (e *InProgressError) Hint() string {
 	return "call again with the same key: it gets the outcome, or learns that it is not known"
 }
@@ -65,11 +67,12 @@ type MismatchError struct {
 	Key string
 }
 
+// Error says which key it is. It never quotes a request.
 func (e *MismatchError) Error() string {
 	return fmt.Sprintf("once: the key %s was used for another request", shown(e.Key))
 }
 
-// Hint says what the caller can do about it.
+// Hint says what the caller can do about it. It never returns an empty text.
 func (e *MismatchError) Hint() string {
 	return "put what makes the requests differ into the parts of the key, or send the same request"
 }
@@ -83,11 +86,12 @@ type OutcomeError struct {
 	Why string
 }
 
+// Error says which effect happened and what is wrong with its outcome. It never quotes it.
 func (e *OutcomeError) Error() string {
 	return fmt.Sprintf("once: the effect of %s happened, but the record does not have its outcome: %s", shown(e.Key), e.Why)
 }
 
-// Hint says what the caller can do about it.
+// Hint says what the caller can do about it. It never returns an empty text.
 func (e *OutcomeError) Hint() string {
 	return "record something small that is JSON, as the id the far side gave"
 }

@@ -181,6 +181,37 @@ func TestAStartThatNobodyWaitedForIsTakenBack(t *testing.T) {
 	})
 }
 
+// Where an earlier start is in doubt, nothing is taken back: the far side may have done it, and the next caller must know.
+func TestDoubtIsNotTakenBackWithAStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := once.NewMemory()
+		abandon(t, memory, key, time.Now())
+		time.Sleep(time.Hour)
+		ctx, leave := context.WithCancel(t.Context())
+		store := &failing{Store: detached{memory}, swap: func(next *once.Record) (bool, error) {
+			if isState(next, once.Started) {
+				leave()
+				synctest.Wait() // until the execution is told
+				return true, context.Canceled
+			}
+			return false, nil
+		}}
+		d := &desk{keys: true}
+		if _, err := once.Do(ctx, once.New(store, once.Options{}), key, d.effect()); !errors.Is(err, context.Canceled) || len(d.posts) != 0 {
+			t.Errorf("got %v, %d posts", err, len(d.posts))
+		}
+		if r := recordOf(t, memory, key); r.State != once.Started || !r.Doubt || r.Starts != 2 {
+			t.Errorf("recorded %+v", r)
+		}
+		time.Sleep(time.Hour)
+		_, err := once.Do(t.Context(), once.New(memory, once.Options{}), key, once.Effect[ticket]{Run: d.open}) // who does not replay
+		var doubt *once.UnknownError
+		if !errors.As(err, &doubt) || len(d.posts) != 0 {
+			t.Errorf("the next one: %v, %d posts", err, len(d.posts))
+		}
+	})
+}
+
 // detached is a store that does not look at contexts.
 type detached struct{ once.Store }
 

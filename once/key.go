@@ -59,9 +59,10 @@ func keyOf(h hash.Hash, prefix string, parts []string) string {
 // of no parts.
 type KeyError struct{ reason string }
 
+// Error says what is wrong with the key. It never contains the key.
 func (e *KeyError) Error() string { return "once: the key " + e.reason }
 
-// Hint says what the caller can do about it.
+// Hint says what the caller can do about it. It never returns an empty text.
 func (e *KeyError) Hint() string { return "make keys with once.Key from what identifies the action" }
 
 // checkKey holds a key against what headers and services take. The error never contains the key, which may say something.

@@ -200,7 +200,8 @@ func (s *postgresStore) Unfinished(ctx context.Context, after string, limit int)
 }
 
 func (s *postgresStore) Expire(ctx context.Context, before time.Time) (int, error) {
-	tag, err := s.pool.Exec(ctx, "DELETE FROM "+s.table+" WHERE state = 2 AND expires > 0 AND expires < $1", millis(before))
+	// Only what is done has an expires: no other record can be written with one.
+	tag, err := s.pool.Exec(ctx, "DELETE FROM "+s.table+" WHERE expires > 0 AND expires < $1", millis(before))
 	return int(tag.RowsAffected()), s.wrap(ctx, "expire", err)
 }
 

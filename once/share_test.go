@@ -123,11 +123,13 @@ func TestTheLastCallerToLeaveEndsTheEffect(t *testing.T) {
 				return 0, ctx.Err()
 			}}
 			var callers sync.WaitGroup
-			for range 2 {
+			var lasted [2]time.Duration // the calls of those who left
+			for n := range lasted {
 				ctx, leave := context.WithCancelCause(t.Context())
 				callers.Go(func() {
+					start := time.Now()
 					_, err := once.Do(ctx, ledger, key, effect)
-					if !errors.Is(err, context.Canceled) {
+					if lasted[n] = time.Since(start); !errors.Is(err, context.Canceled) {
 						t.Errorf("a caller who left got %v", err)
 					}
 				})
@@ -146,6 +148,9 @@ func TestTheLastCallerToLeaveEndsTheEffect(t *testing.T) {
 				}
 			})
 			callers.Wait()
+			if min(lasted[0], lasted[1]) != time.Hour || max(lasted[0], lasted[1]) != time.Hour+time.Minute {
+				t.Errorf("those who left returned after %v", lasted)
+			}
 		})
 	}
 }

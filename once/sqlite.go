@@ -279,7 +279,8 @@ func (s *sqliteStore) Unfinished(ctx context.Context, after string, limit int) (
 }
 
 func (s *sqliteStore) Expire(ctx context.Context, before time.Time) (int, error) {
-	result, err := s.db.ExecContext(ctx, "DELETE FROM effects WHERE state = 2 AND expires > 0 AND expires < ?", millis(before))
+	// Only what is done has an expires: no other record can be written with one.
+	result, err := s.db.ExecContext(ctx, "DELETE FROM effects WHERE expires > 0 AND expires < ?", millis(before))
 	if err != nil {
 		return 0, s.wrap(ctx, "expire", err)
 	}

@@ -41,6 +41,7 @@ type StoreError struct {
 	hint  string
 }
 
+// Error says what failed, where and why. It never contains a record.
 func (e *StoreError) Error() string {
 	where := "the store"
 	if e.Where != "" {
@@ -49,10 +50,11 @@ func (e *StoreError) Error() string {
 	return fmt.Sprintf("once: cannot %s in %s: %v", e.Op, where, e.Err)
 }
 
-// Unwrap returns the cause.
+// Unwrap returns the cause. It never hides it from errors.Is.
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// Hint says what the caller can do about it; "" when there is nothing to say.
+// Hint says what the caller can do about it; "" when there is nothing to say. It never tells
+// to repeat an effect.
 func (e *StoreError) Hint() string {
 	switch {
 	case e.hint != "":
