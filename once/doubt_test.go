@@ -304,7 +304,7 @@ func TestTwoOwnersHaveOneOutcome(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := once.NewMemory()
-				do := func(after, until time.Duration, run func() (string, error)) func() (once.Result[string], error) {
+				do := func(after, until time.Duration, request []byte, run func() (string, error)) func() (once.Result[string], error) {
 					type result struct {
 						r   once.Result[string]
 						err error
@@ -312,7 +312,7 @@ func TestTwoOwnersHaveOneOutcome(t *testing.T) {
 					over := make(chan result, 1)
 					go func() {
 						time.Sleep(after)
-						r, err := once.Do(t.Context(), once.New(store, once.Options{}), key, once.Effect[string]{Replays: true, Policy: &holdfast.Policy{Attempts: -1}, Run: func(context.Context, string) (string, error) {
+						r, err := once.Do(t.Context(), once.New(store, once.Options{}), key, once.Effect[string]{Replays: true, Request: request, Policy: &holdfast.Policy{Attempts: -1}, Run: func(context.Context, string) (string, error) {
 							time.Sleep(until) // without a look at the context
 							return run()
 						}})
@@ -320,8 +320,8 @@ func TestTwoOwnersHaveOneOutcome(t *testing.T) {
 					}()
 					return func() (once.Result[string], error) { got := <-over; return got.r, got.err }
 				}
-				late := do(0, time.Hour, func() (string, error) { return "late", nil })
-				other := do(30*time.Minute, row.until, row.other)
+				late := do(0, time.Hour, nil, func() (string, error) { return "late", nil })
+				other := do(30*time.Minute, row.until, []byte("a"), row.other)
 				time.Sleep(30*time.Minute + time.Second)
 				last := recordOf(t, store, key).Owner
 				if r, err := late(); err != nil || r.Value != row.want || r.Starts != 2 {
@@ -331,11 +331,11 @@ func TestTwoOwnersHaveOneOutcome(t *testing.T) {
 				if r, err := other(); (err != nil) != (failed != nil) || err == nil && (r.Value != row.want || r.Source != row.source || r.Starts != 2) {
 					t.Errorf("the other one: %+v, %v", r, err)
 				}
-				if r, err := do(0, 0, func() (string, error) { return "third", nil })(); err != nil || r.Value != row.want || r.Source != once.Recorded || r.Starts != 2 {
+				if r, err := do(0, 0, nil, func() (string, error) { return "third", nil })(); err != nil || r.Value != row.want || r.Source != once.Recorded || r.Starts != 2 {
 					t.Errorf("the next one: %+v, %v", r, err)
 				}
-				if owner := recordOf(t, store, key).Owner; owner != last {
-					t.Errorf("the owner is %s, the last to start it was %s", owner, last)
+				if r := recordOf(t, store, key); r.Owner != last || r.Request == "" {
+					t.Errorf("the owner is %s, the last to start it was %s; the request is %q", r.Owner, last, r.Request)
 				}
 			})
 		})

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"holdfast"
 	"holdfast/once"
 )
 
@@ -23,6 +24,7 @@ type life struct {
 	Address string // of the store
 	Desk    string // URL of the far side
 	Replays bool
+	Lookups bool          // the far side can be asked
 	From    int           // the first job
 	To      int           // one behind the last
 	Point   string        // where it dies
@@ -30,7 +32,7 @@ type life struct {
 	Ahead   time.Duration // of the real clock, so that the leases of those who died before are over
 }
 
-// Where a process dies. Those of the effect are played by the far side, all others by the store.
+// Where a process dies. Those of the effect and of the lookup are played by the far side, all others by the store.
 const (
 	beforeStart   = "before the start is recorded"
 	duringStart   = "while the start is recorded"
@@ -41,6 +43,13 @@ const (
 	beforeOutcome = "before the outcome is recorded"
 	duringOutcome = "while the outcome is recorded"
 	afterOutcome  = "after the outcome is recorded"
+	beforeDoubt   = "before the doubt is recorded" // the effect has happened, and its answer is an error
+	duringDoubt   = "while the doubt is recorded"
+	afterDoubt    = "after the doubt is recorded"
+	beforeFree    = "before the key is freed" // the far side has rejected the effect, or says that it did not happen
+	duringFree    = "while the key is freed"
+	afterFree     = "after the key is freed"
+	inLookup      = "during the lookup"
 )
 
 func openFor(ctx context.Context, store, address string) (once.Store, error) {
@@ -68,9 +77,7 @@ func live(config string) error {
 	client := &http.Client{Transport: &once.Transport{Base: &http.Transport{}}}
 	for job := l.From; job < l.To; job++ {
 		dying.armed = job >= l.Armed
-		r, err := once.Do(ctx, ledger, jobKey(job), once.Effect[string]{Replays: l.Replays, Run: func(ctx context.Context, _ string) (string, error) {
-			return post(ctx, client, l.Desk, job)
-		}})
+		r, err := once.Do(ctx, ledger, jobKey(job), l.effect(client, job))
 		var doubt *once.UnknownError
 		switch {
 		case err == nil:
@@ -84,8 +91,23 @@ func live(config string) error {
 	return nil
 }
 
-func post(ctx context.Context, client *http.Client, desk string, job int) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, desk+"/"+strconv.Itoa(job), nil)
+// effect is that of a job. It is started once in a call of Do, so that an answer that is an error leaves its doubt.
+func (l *life) effect(client *http.Client, job int) once.Effect[string] {
+	url := l.Desk + "/" + strconv.Itoa(job)
+	effect := once.Effect[string]{Replays: l.Replays, Policy: &holdfast.Policy{Attempts: -1}, Run: func(ctx context.Context, _ string) (string, error) {
+		return send(ctx, client, http.MethodPost, url)
+	}}
+	if l.Lookups {
+		effect.Lookup = func(ctx context.Context, _ string) (string, bool, error) {
+			id, err := send(ctx, client, http.MethodGet, url)
+			return id, id != "", err
+		}
+	}
+	return effect
+}
+
+func send(ctx context.Context, client *http.Client, method, url string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
 		return "", once.Nothing(err)
 	}
@@ -94,6 +116,9 @@ func post(ctx context.Context, client *http.Client, desk string, job int) (strin
 		return "", err
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return "", status(resp.StatusCode)
+	}
 	id, err := io.ReadAll(resp.Body)
 	return string(id), err
 }
@@ -117,31 +142,23 @@ func (d *dying) die(point string, wait bool) {
 }
 
 func (d *dying) Swap(ctx context.Context, key, revision string, next *once.Record) (bool, error) {
-	starts, ends := next != nil && next.State == once.Started, next != nil && next.State == once.Done
+	before, during, after := beforeFree, duringFree, afterFree
 	switch {
-	case starts:
-		d.die(beforeStart, true)
-		d.die(duringStart, false)
-	case ends:
-		d.die(beforeOutcome, true)
-		d.die(duringOutcome, false)
+	case isState(next, once.Started):
+		before, during, after = beforeStart, duringStart, beforeEffect
+	case isState(next, once.Done):
+		before, during, after = beforeOutcome, duringOutcome, afterOutcome
+	case isState(next, once.Unknown):
+		before, during, after = beforeDoubt, duringDoubt, afterDoubt
 	}
+	d.die(before, true)
+	d.die(during, false)
 	ok, err := d.Store.Swap(ctx, key, revision, next)
-	switch {
-	case starts:
-		d.die(beforeEffect, true)
-	case ends:
-		d.die(afterOutcome, true)
-	}
-	d.ended(starts, ends)
-	return ok, err
-}
-
-// ended holds a process that got through the write in whose middle it was to die: it is killed here then.
-func (d *dying) ended(starts, ends bool) {
-	if d.armed && (starts && d.point == duringStart || ends && d.point == duringOutcome) {
+	d.die(after, true)
+	if d.armed && d.point == during { // it got through the write in whose middle it was to die: it is killed here then
 		select {}
 	}
+	return ok, err
 }
 
 // lifeOf is what TestMain asks first: a process that is there to be killed runs no tests.

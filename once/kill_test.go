@@ -37,18 +37,14 @@ func kills(t *testing.T) int {
 	return 100
 }
 
-// Processes are killed at every point of Do, one after another, on both stores. Against a far side that honours keys there are never
-// two effects, and every job is done in the end, with one outcome. Against one that does not, what is certain is done, and what is in
-// doubt is reported: never repeated, never lost.
+// Processes are killed at every point of Do, one after another, on both stores. Against a far side that honours keys, or can be asked,
+// there are never two effects, and every job is done in the end, with one outcome. Against one that is neither, what is certain is
+// done, and what is in doubt is reported: never repeated, never lost.
 func TestKillAtEveryPoint(t *testing.T) {
 	n := kills(t)
 	for i, store := range []string{"SQLite", "Postgres"} {
-		for j, replays := range []bool{true, false} {
-			name := store + ", the far side forgets keys"
-			if replays {
-				name = store + ", the far side honours keys"
-			}
-			t.Run(name, func(t *testing.T) {
+		for j, side := range []string{"honours keys", "forgets keys", "can be asked"} {
+			t.Run(store+", the far side "+side, func(t *testing.T) {
 				t.Parallel()
 				var address string
 				if store == "SQLite" {
@@ -56,8 +52,9 @@ func TestKillAtEveryPoint(t *testing.T) {
 				} else {
 					address = postgresURL(t)
 				}
-				g := newGraveyard(t, store, address, replays, uint64(2*i+j+1))
-				for len(g.deaths) < (n+3)/4 && !t.Failed() {
+				g := newGraveyard(t, store, address, j == 0, uint64(3*i+j+1))
+				g.Lookups = j == 2
+				for len(g.deaths) < (n+5)/6 && !t.Failed() {
 					g.oneLife(t)
 				}
 				g.judge(t)
@@ -115,16 +112,30 @@ func (g *graveyard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.busy++
 	point, dies := g.Point, job >= g.Armed && !g.died
 	g.mu.Unlock()
+	if r.Method == http.MethodGet {
+		if dies && point == inLookup {
+			g.kill()
+		}
+		io.WriteString(w, strings.Join(g.done(job), ", "))
+		return
+	}
 	if dies && (point == arrived || point == late) {
 		g.kill()
 		if point == arrived {
 			return
 		}
 	}
+	if dies && (point == beforeFree || point == duringFree || point == afterFree) {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
 	id := g.do(job, r.Header.Get("Idempotency-Key"))
 	if dies && point == happened {
 		g.kill()
 		return
+	}
+	if dies && (point == beforeDoubt || point == duringDoubt || point == afterDoubt || point == inLookup) {
+		w.WriteHeader(http.StatusBadGateway)
 	}
 	io.WriteString(w, id)
 }
@@ -158,13 +169,27 @@ func (g *graveyard) kill() {
 	<-over
 }
 
-var points = []string{beforeStart, duringStart, beforeEffect, arrived, late, happened, beforeOutcome, duringOutcome, afterOutcome}
+// points are where processes die, for as long as there are any.
+func (g *graveyard) points() []string {
+	all := []string{
+		beforeStart, duringStart, beforeEffect, arrived, late, happened, beforeOutcome, duringOutcome, afterOutcome,
+		beforeDoubt, duringDoubt, afterDoubt, beforeFree, duringFree, afterFree,
+	}
+	if g.Lookups {
+		all = append(all, inLookup)
+	}
+	return all
+}
 
 // oneLife starts a process and kills it.
 func (g *graveyard) oneLife(t *testing.T) {
 	g.mu.Lock()
+	points := g.points()
 	g.Point = points[len(g.deaths)%len(points)]
 	g.Armed = g.From + g.dice.IntN(2) // as often as not in the middle of mending what the last death left
+	if g.Replays && strings.HasSuffix(g.Point, "freed") {
+		g.Armed = g.From + 1 // a rejection does not free what the last death has left in doubt
+	}
 	g.To = g.Armed + 5
 	g.Ahead += time.Hour
 	config, _ := json.Marshal(g.life)
@@ -248,11 +273,11 @@ func doubtful(point string) (must, may bool, effects []int) {
 	switch point {
 	case beforeStart:
 		return false, false, []int{1}
-	case duringStart:
+	case duringStart, duringFree: // a later process may have died at the same job
 		return false, true, []int{0, 1}
-	case beforeEffect, arrived:
+	case beforeEffect, arrived, beforeFree:
 		return true, true, []int{0}
-	case late, happened, beforeOutcome:
+	case late, happened, beforeOutcome, beforeDoubt, duringDoubt, afterDoubt:
 		return true, true, []int{1}
 	case duringOutcome:
 		return false, true, []int{1}
@@ -273,25 +298,23 @@ func (g *graveyard) judge(t *testing.T) {
 	g.Point = "" // nobody dies any more
 	g.mu.Unlock()
 	client := &http.Client{Transport: &once.Transport{Base: &http.Transport{DisableKeepAlives: true}}}
-	effect := func(job int) once.Effect[string] {
-		return once.Effect[string]{Replays: g.Replays, Run: func(ctx context.Context, _ string) (string, error) { return post(ctx, client, g.Desk, job) }}
-	}
 	where := map[int]string{} // of the first death: a job in doubt reaches no further point
 	for _, d := range g.deaths {
-		if where[d.job] == "" || where[d.job] == beforeStart {
+		if where[d.job] == "" || where[d.job] == beforeStart || where[d.job] == afterFree {
 			where[d.job] = d.point
 		}
 	}
+	mends := g.Replays || g.Lookups
 	inDoubt := map[string]int{} // by key
 	for job := range g.From + 1 {
-		r, err := once.Do(ctx, ledger, jobKey(job), effect(job))
+		r, err := once.Do(ctx, ledger, jobKey(job), g.effect(client, job))
 		effects := g.done(job)
 		switch must, may, count := doubtful(where[job]); {
 		case err == nil:
-			if !slices.Equal(effects, []string{r.Value}) || g.unknown[job] || must && !g.Replays {
+			if !slices.Equal(effects, []string{r.Value}) || g.unknown[job] || must && !mends {
 				t.Errorf("job %d, killed %s: outcome %s, the far side did %q, reported as unknown: %v", job, where[job], r.Value, effects, g.unknown[job])
 			}
-		case g.Replays || !may || !slices.Contains(count, len(effects)):
+		case mends || !may || !slices.Contains(count, len(effects)):
 			t.Errorf("job %d, killed %s: %v; the far side did %q", job, where[job], err, effects)
 		default:
 			inDoubt[jobKey(job)] = job
@@ -317,7 +340,7 @@ func (g *graveyard) judge(t *testing.T) {
 		} else {
 			err = ledger.Forget(ctx, jobKey(job))
 		}
-		r, failed := once.Do(ctx, ledger, jobKey(job), effect(job))
+		r, failed := once.Do(ctx, ledger, jobKey(job), g.effect(client, job))
 		if err != nil || failed != nil || !slices.Equal(g.done(job), []string{r.Value}) {
 			t.Errorf("job %d, settled: %+v, %v, %v; the far side did %q", job, r, err, failed, g.done(job))
 		}
