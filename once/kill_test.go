@@ -53,8 +53,9 @@ func TestKillAtEveryPoint(t *testing.T) {
 					address = postgresURL(t)
 				}
 				g := newGraveyard(t, store, address, j == 0, uint64(3*i+j+1))
-				g.Lookups = j == 2
-				for len(g.deaths) < (n+5)/6 && !t.Failed() {
+				each := (n + 5) / 6
+				g.Lookups, g.first = j == 2, i*each // one store goes on where the other one ends, if there are too few for all points
+				for len(g.deaths) < each && !t.Failed() {
 					g.oneLife(t)
 				}
 				g.judge(t)
@@ -66,6 +67,7 @@ func TestKillAtEveryPoint(t *testing.T) {
 // graveyard kills one process after another, and knows what really happened.
 type graveyard struct {
 	life
+	first  int // of the points
 	dice   *rand.Rand
 	deaths []death
 
@@ -185,7 +187,7 @@ func (g *graveyard) points() []string {
 func (g *graveyard) oneLife(t *testing.T) {
 	g.mu.Lock()
 	points := g.points()
-	g.Point = points[len(g.deaths)%len(points)]
+	g.Point = points[(g.first+len(g.deaths))%len(points)]
 	g.Armed = g.From + g.dice.IntN(2) // as often as not in the middle of mending what the last death left
 	if g.Replays && strings.HasSuffix(g.Point, "freed") {
 		g.Armed = g.From + 1 // a rejection does not free what the last death has left in doubt
