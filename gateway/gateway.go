@@ -95,6 +95,7 @@ type call struct {
 	bodies map[*stop][]byte // as rewritten for a target
 	answer *answer          // what went to the caller, kept for the saved answers
 	record Record
+	bill   bill
 	broken bool // the connection to the caller must not be used any more
 }
 
@@ -104,6 +105,7 @@ func (c *call) ended() {
 		c.failed(fault)
 	}
 	c.record.Elapsed = time.Since(c.record.Start)
+	c.reckon()
 	if !c.broken && c.record.Bytes > 0 {
 		_ = http.NewResponseController(c.w).Flush() // a slow log must not hold the answer back
 	}
@@ -172,6 +174,7 @@ func (c *call) read() bool {
 		if c.r.Method == http.MethodPost && c.dialect != wire.DialectUnknown {
 			c.asked = wire.ReadRequest(c.body.data)
 			c.record.Model = c.asked.Model
+			c.bill.request = len(c.body.data)
 		}
 		return true
 	case errors.As(err, &tooLarge):

@@ -54,7 +54,7 @@ func headline(o Outcome) (slog.Level, string) {
 // line is the fields of a log line. Those that say nothing are left out.
 type line struct {
 	attrs []slog.Attr
-	space [28]slog.Attr
+	space [29]slog.Attr
 }
 
 func (l *line) call(r *Record) {
@@ -80,6 +80,9 @@ func (l *line) call(r *Record) {
 	l.number("output_tokens", r.Output)
 	l.number("cache_read_tokens", r.CacheRead)
 	l.number("cache_write_tokens", r.CacheWrite)
+	if r.Partial {
+		l.attrs = append(l.attrs, slog.Bool("partial", true))
+	}
 	l.text("stop_reason", r.StopReason)
 	l.number("stacked_retries", r.Stacked)
 	if !r.SavedAt.IsZero() {

@@ -44,9 +44,14 @@ type Record struct {
 	Trace holdfast.Trace
 	// FirstContent is how long the caller waited for the first byte, Elapsed for the last.
 	FirstContent, Elapsed time.Duration
-	// Tokens as the provider counted them, for the answer that was handed over.
+	// Tokens as the provider counted them, for the answer that was handed over. Where Partial they are an estimate.
 	Input, Output, CacheRead, CacheWrite int
-	StopReason                           string
+	// Partial tells that the provider's final counts never came, although it bills: the caller left, or the answer broke
+	// off. Output is then at least what went to the caller, the larger of the provider's last count and an estimate from
+	// the content that errs on the side of the bill. Input is the provider's where it had told it, else a fourth of the
+	// bytes of the request.
+	Partial    bool
+	StopReason string
 	// Bytes that went to the caller.
 	Bytes int64
 	// Stacked is the caller's own count of his retries.

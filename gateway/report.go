@@ -37,13 +37,15 @@ type CallReport struct {
 	WaitedSeconds float64 `json:"waited_seconds,omitempty"`
 	PacedSeconds  float64 `json:"paced_seconds,omitempty"`
 
-	InputTokens      int    `json:"input_tokens,omitempty"`
-	OutputTokens     int    `json:"output_tokens,omitempty"`
-	CacheReadTokens  int    `json:"cache_read_tokens,omitempty"`
-	CacheWriteTokens int    `json:"cache_write_tokens,omitempty"`
-	StopReason       string `json:"stop_reason,omitempty"`
-	Bytes            int64  `json:"bytes"`
-	StackedRetries   int    `json:"stacked_retries,omitempty"`
+	InputTokens      int `json:"input_tokens,omitempty"`
+	OutputTokens     int `json:"output_tokens,omitempty"`
+	CacheReadTokens  int `json:"cache_read_tokens,omitempty"`
+	CacheWriteTokens int `json:"cache_write_tokens,omitempty"`
+	// Partial tells that the tokens are an estimate: the answer was billed and did not come to its end.
+	Partial        bool   `json:"partial,omitempty"`
+	StopReason     string `json:"stop_reason,omitempty"`
+	Bytes          int64  `json:"bytes"`
+	StackedRetries int    `json:"stacked_retries,omitempty"`
 
 	Attempts []AttemptReport `json:"attempts"`
 	Skips    []SkipReport    `json:"skips"`
@@ -92,7 +94,7 @@ func (r *Record) Report() CallReport {
 		Status: r.Status, Outcome: r.Outcome, Source: r.Source.String(), Target: r.Target, Reason: r.Reason, GaveUp: holdfast.ReasonWord(t.Reason), Error: r.Error, SavedAt: r.SavedAt,
 		ElapsedSeconds: seconds(r.Elapsed), FirstContentSeconds: seconds(r.FirstContent), WaitedSeconds: seconds(t.Waited), PacedSeconds: seconds(t.Paced),
 		InputTokens: r.Input, OutputTokens: r.Output, CacheReadTokens: r.CacheRead, CacheWriteTokens: r.CacheWrite,
-		StopReason: r.StopReason, Bytes: r.Bytes, StackedRetries: r.Stacked,
+		Partial: r.Partial, StopReason: r.StopReason, Bytes: r.Bytes, StackedRetries: r.Stacked,
 		Attempts: []AttemptReport{}, Skips: []SkipReport{}, Summary: t.Summary(),
 	}
 	if r.Outcome != Answered && r.Outcome != Refused {

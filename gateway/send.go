@@ -79,6 +79,7 @@ func (c *call) over(e transport.End) {
 	r := &c.record
 	r.Trace, r.StopReason = e.Trace, word(e.StopReason)
 	r.Input, r.Output, r.CacheRead, r.CacheWrite = e.Tokens.Input, e.Tokens.Output, e.Tokens.CacheRead, e.Tokens.CacheWrite
+	c.bill.open, c.bill.produced = e.Partial || e.Verdict.Kind == holdfast.Cancelled && !e.Verdict.NotSent, e.Produced
 	r.Target, r.Source = e.Trace.Target(), e.Trace.Source
 	switch {
 	case e.Err == nil && e.Verdict.Kind == holdfast.Refused:
@@ -238,7 +239,7 @@ func dropHops(h http.Header) {
 
 // canBeSaved reports whether a saved answer may stand in.
 func (c *call) canBeSaved() bool {
-	return (c.route.saved || c.route.answer != nil) && asksModel(c) && c.r.Method == http.MethodPost && !strings.HasSuffix(c.r.URL.Path, "/count_tokens")
+	return (c.route.saved || c.route.answer != nil) && c.billed()
 }
 
 func (c *call) question() *Question {

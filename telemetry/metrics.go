@@ -110,7 +110,7 @@ func (m *Metrics) countCalls() {
 	}
 	m.routes.rest = func(k routeKey) routeKey { return routeKey{other, k.stream} }
 
-	tokens := m.counters("tokens_total", "Tokens of the answers that were handed over, as the provider counted them.", "route", "target", "kind")
+	tokens := m.counters("tokens_total", "Tokens of the answers that were handed over, as the provider counted them; of one that broke off or was left, an estimate on the high side.", "route", "target", "kind")
 	m.tokens.make = func(k tokenKey) tokenSeries {
 		return tokenSeries{
 			tokens.WithLabelValues(k.route, k.target, "input"), tokens.WithLabelValues(k.route, k.target, "output"),

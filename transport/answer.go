@@ -316,7 +316,7 @@ func (b *openBody) Read(p []byte) (int, error) {
 	case err == io.EOF:
 		b.settle()
 	case err != nil:
-		b.answer.settle(ending{bytes: read, err: cut(AfterContent, read, err)})
+		b.answer.settle(ending{bytes: read, partial: true, produced: unseen(read), err: cut(AfterContent, read, err)})
 	}
 	return n, err
 }
@@ -330,5 +330,8 @@ func (b *openBody) Close() error {
 func (b *openBody) settle() {
 	e := b.ending
 	e.bytes = b.read.Load()
+	if e.used == (wire.Tokens{}) {
+		e.partial, e.produced = true, unseen(e.bytes)
+	}
 	b.answer.settle(e)
 }

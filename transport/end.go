@@ -21,6 +21,12 @@ type End struct {
 	// Tokens are those of the last attempt, as the provider counted them. A stream that ended early has what it had
 	// told by then.
 	Tokens Usage
+	// Partial tells that the final counts are not among the Tokens: an answer that was handed over before its end was left or
+	// broke off before they came, or they never come. False for a call without an answer.
+	Partial bool
+	// Produced is, where Partial, how many tokens of output what was read of the answer makes: an estimate from its content
+	// that errs on the side of the bill. 0 where the answer is counted.
+	Produced int
 	// StopReason is why the model stopped, in the dialect's own word; empty when it has not said so.
 	StopReason string
 	// Bytes of the answer that were handed over: of a body in memory all, of any other what was read of it.
@@ -33,10 +39,12 @@ type Usage struct{ Input, Output, CacheRead, CacheWrite int }
 
 // ending is what an answer says of itself at its end.
 type ending struct {
-	used   wire.Tokens
-	reason string
-	bytes  int64
-	err    error // as the call is to hear it: nil for a good answer
+	used     wire.Tokens
+	partial  bool
+	produced int
+	reason   string
+	bytes    int64
+	err      error // as the call is to hear it: nil for a good answer
 }
 
 var errPanicked = errors.New("holdfast: the call panicked")
@@ -46,7 +54,7 @@ func (c *call) tell(trace *holdfast.Trace, err error, v holdfast.Verdict, e endi
 	if c.t.Ended == nil || !c.told.CompareAndSwap(false, true) {
 		return
 	}
-	c.t.Ended(End{Trace: *trace, Err: err, Verdict: v, Tokens: Usage(e.used), StopReason: e.reason, Bytes: e.bytes})
+	c.t.Ended(End{Trace: *trace, Err: err, Verdict: v, Tokens: Usage(e.used), Partial: e.partial, Produced: e.produced, StopReason: e.reason, Bytes: e.bytes})
 }
 
 // unwound is for a call that a panic ends.

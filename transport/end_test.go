@@ -114,6 +114,10 @@ func TestEndOfACallIsToldOnce(t *testing.T) {
 			if got.Tokens != c.used || got.StopReason != c.reason || got.Bytes != c.bytes {
 				t.Errorf("told of %+v, %q and %d bytes\nwant %+v, %q and %d", got.Tokens, got.StopReason, got.Bytes, c.used, c.reason, c.bytes)
 			}
+			broken := errors.Is(c.err, holdfast.ErrCut) || errors.Is(c.err, holdfast.ErrCancelled) || c.kind == holdfast.Overloaded && c.err == nil
+			if partial := broken || c.path == "/v1/files"; got.Partial != partial || (got.Produced > 0) != (partial && c.bytes > 0) {
+				t.Errorf("partial %v, with %d tokens of output", got.Partial, got.Produced)
+			}
 			attempts := got.Trace.Attempts()
 			if len(attempts) != c.sent || c.sent > 0 && (attempts[c.sent-1].Next != c.next || attempts[c.sent-1].Verdict.Kind != c.kind) {
 				t.Errorf("the trace is %s", got.Trace.Summary())

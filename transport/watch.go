@@ -99,7 +99,21 @@ func (w *watch) read(frames []byte) (progress bool) {
 // ending is what the stream has told so far.
 func (w *watch) ending(err error) ending {
 	used, _ := w.stream.Tokens()
-	return ending{used: used, reason: w.stream.StopReason(), err: err}
+	e := ending{used: used, reason: w.stream.StopReason(), err: err, partial: !w.stream.Counted()}
+	switch {
+	case !e.partial:
+	case w.blind:
+		e.produced = unseen(w.bytes)
+	default:
+		e.produced = w.stream.Produced()
+	}
+	return e
+}
+
+// unseen is how many tokens of output an answer makes of which nothing but its length is known, on the high side.
+func unseen(bytes int64) int {
+	const bytesPerToken = 3
+	return int((bytes + bytesPerToken - 1) / bytesPerToken)
 }
 
 func (w *watch) phase() Phase {

@@ -58,6 +58,10 @@ type Stream struct {
 
 	tokens   Tokens
 	hasUsage bool
+	// counted is true once the output was counted behind the content.
+	counted bool
+	// pieces and runes are those of the content.
+	pieces, runes int
 
 	// begun and done have one bit for each choice of a chat stream.
 	begun, done uint64
@@ -85,8 +89,12 @@ func (s *Stream) Event(name string, data []byte) Progress {
 	if !valid(data) {
 		return s.unreadable(name, data)
 	}
-	if s.anthropic && s.started && !s.whole && (name == "" || name == "content_block_delta") && plainDelta(data) {
-		return ProgressContent
+	if s.anthropic && s.started && !s.whole && (name == "" || name == "content_block_delta") {
+		if text := plainDelta(data); text != nil {
+			s.pieces++
+			s.runes += runesOf(text)
+			return ProgressContent
+		}
 	}
 	event := node(data)
 	kind := kindOf(name, event.get("type"))
@@ -115,22 +123,23 @@ func (s *Stream) Event(name string, data []byte) Progress {
 }
 
 // plainDelta knows the event of which a stream of the Messages API has the most,
-// written as that API writes it, with content in it. It says nothing of others.
-func plainDelta(data []byte) bool {
+// written as that API writes it, with content in it, and returns what follows the
+// quote before that. It says nothing of others.
+func plainDelta(data []byte) []byte {
 	const head = `{"type":"content_block_delta","index":`
 	if len(data) < len(head) || string(data[:len(head)]) != head {
-		return false
+		return nil
 	}
 	i := len(head)
 	for i < len(data) && data[i] >= '0' && data[i] <= '9' {
 		i++
 	}
 	for _, text := range [...]string{`,"delta":{"type":"text_delta","text":"`, `,"delta":{"type":"input_json_delta","partial_json":"`, `,"delta":{"type":"thinking_delta","thinking":"`} {
-		if rest := data[i:]; len(rest) > len(text) && string(rest[:len(text)]) == text {
-			return rest[len(text)] != '"'
+		if rest := data[i:]; len(rest) > len(text) && string(rest[:len(text)]) == text && rest[len(text)] != '"' {
+			return rest[len(text):]
 		}
 	}
-	return false
+	return nil
 }
 
 // doneMark takes OpenAI's "[DONE]". Proxies append it to Anthropic streams
@@ -167,15 +176,19 @@ func (s *Stream) message(kind kind, event node) Progress {
 	case messageStart:
 		s.usage(event.get("message", "usage"))
 	case blockStart:
-		if blockHolds(event.get("content_block")) {
+		if block := event.get("content_block"); blockHolds(block) {
+			s.produce(block, "text", "thinking", "name", "input", "data")
 			return s.content()
 		}
 	case blockDelta:
-		if anyFilled(event.get("delta"), "type") {
+		if delta := event.get("delta"); anyFilled(delta, "type") {
+			s.produce(delta, "text", "partial_json", "thinking", "content")
 			return s.content()
 		}
 	case messageDelta:
-		s.usage(event.get("usage"))
+		usage := event.get("usage")
+		s.usage(usage)
+		s.counted = s.counted || hasOutput(usage)
 		return s.stop(event.get("delta", "stop_reason"))
 	case messageStop:
 		s.ended = true
@@ -188,13 +201,16 @@ func (s *Stream) message(kind kind, event node) Progress {
 // whole when each of them has stopped.
 func (s *Stream) chunk(choices, usage node) Progress {
 	s.usage(usage)
+	s.counted = s.counted || hasOutput(usage)
 	progress := ProgressPreamble
 	choices.elements(func(choice node) bool {
 		index, _ := choice.get("index").count()
 		bit := uint64(1) << min(index, 63)
 		s.begun |= bit
-		if anyFilled(choice.get("delta"), "role") || choice.get("text").filled() {
+		if delta := choice.get("delta"); anyFilled(delta, "role") || choice.get("text").filled() {
 			s.done &^= bit
+			s.produce(delta, "content", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call")
+			s.runes += choice.get("text").runes()
 			progress = max(progress, s.content())
 		}
 		if reason := choice.get("finish_reason"); reason.filled() {
@@ -209,7 +225,9 @@ func (s *Stream) chunk(choices, usage node) Progress {
 
 // responseEnd takes response.completed and response.incomplete.
 func (s *Stream) responseEnd(response node) Progress {
-	s.usage(response.get("usage"))
+	usage := response.get("usage")
+	s.usage(usage)
+	s.counted = s.counted || hasOutput(usage)
 	s.reason = firstText(response.get("incomplete_details", "reason").text(), response.get("status").text(), "completed")
 	s.ended = true
 	return ProgressEnd
@@ -219,8 +237,15 @@ func (s *Stream) responseEnd(response node) Progress {
 func (s *Stream) response(kind kind, event node) bool {
 	switch kind {
 	case responseDelta:
-		return event.get("delta").filled()
-	case responseDone:
+		delta := event.get("delta")
+		if delta.filled() {
+			s.produce(event, "delta")
+		}
+		return delta.filled()
+	case responseDone: // as a rule the deltas again
+		for _, name := range [...]string{"text", "arguments", "refusal", "input"} {
+			s.runes = max(s.runes, event.get(name).runes())
+		}
 		return event.get("text").filled() || event.get("arguments").filled() || event.get("refusal").filled() || event.get("input").filled()
 	case responsePart:
 		return event.get("part", "text").filled()

@@ -87,7 +87,7 @@ func TestPlainDeltaIsContent(t *testing.T) {
 		`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":`:                          false,
 		`{"type":"content_block_delta","index":`:                                                                false,
 	} {
-		if plainDelta([]byte(text)) != plain {
+		if (plainDelta([]byte(text)) != nil) != plain {
 			t.Errorf("%s: not %v", text, plain)
 		}
 		var s Stream
@@ -96,6 +96,9 @@ func TestPlainDeltaIsContent(t *testing.T) {
 		var fresh Stream // has nothing to take for known
 		if want := fresh.Event("", []byte(text)); plain && (got != want || got != ProgressContent) {
 			t.Errorf("%s: %v, and at the beginning of a stream %v", text, got, want)
+		}
+		if plain && (s.runes-1 != fresh.runes || s.pieces-1 != fresh.pieces) {
+			t.Errorf("%s: %d characters, and at the beginning of a stream %d", text, s.runes-1, fresh.runes)
 		}
 	}
 }
