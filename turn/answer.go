@@ -18,6 +18,7 @@ type answer struct {
 	usage       Usage
 	requestID   string
 	explanation string
+	fellBack    bool // one of the API's own fallbacks answered
 }
 
 // The types of content blocks that are looked at. The SDK's plain union does not model a fallback, and keeps its JSON.
@@ -62,10 +63,26 @@ func read(m *anthropic.Message) *answer {
 		whole.Content = withoutHalves(m.Content)
 		a.message = &whole
 	}
+	a.handOver(rounds)
 	if m.StopReason == anthropic.StopReasonRefusal {
 		a.refusal(rounds)
 	}
 	return &a
+}
+
+// handOver looks for a fallback that answered. The usage tells of it also where no block of the content does: a model that
+// has declined in an earlier turn is not run again for a while.
+func (a *answer) handOver(rounds []iteration) {
+	served := slices.IndexFunc(rounds, func(r iteration) bool { return r.Type == "fallback_message" })
+	if served < 0 {
+		return
+	}
+	a.fellBack = true
+	for _, r := range rounds {
+		if r.Type == "message" && r.Model != rounds[served].Model {
+			a.facts.Declined = append(a.facts.Declined, r.Model)
+		}
+	}
 }
 
 func (a *answer) refusal(rounds []iteration) {

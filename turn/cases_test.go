@@ -292,21 +292,6 @@ func TestB175_ABrokenStreamIsCounted(t *testing.T) {
 	}
 }
 
-// B177: an answer that was cut off is not kept for later: the next turn asks again.
-func TestB177_ATruncatedAnswerIsAskedForAgain(t *testing.T) {
-	bothWays(t, func(t *testing.T, p turn.Policy) {
-		u := follow(t, standin.Plan{Steps: []standin.Step{times(standin.Truncation, 1)}})
-		p.Factor = 1
-		if got, err := turn.Run(t.Context(), &u.Messages, &p, question("hi", 100)); !errors.Is(err, turn.ErrTruncated) {
-			t.Errorf("%v, %+v", err, got)
-		}
-		if got, err := turn.Run(t.Context(), &u.Messages, &p, question("hi", 100)); err != nil || got.Text != reply {
-			t.Errorf("%v, %+v", err, got)
-		}
-		u.expect(t, 2)
-	})
-}
-
 // B54: an answer that begins anew each time is continued once, and its opening is in the text once.
 func TestB54_TheOpeningIsThereOnce(t *testing.T) {
 	bothWays(t, func(t *testing.T, p turn.Policy) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Response is what decides in one answer.
@@ -20,7 +21,8 @@ type Response struct {
 	Repeats bool
 	// Category of a refusal, empty for none.
 	Category string
-	// Declined are models that refused before Model answered: the API's own fallbacks.
+	// Declined are models that refused before Model answered, where the API's own fallbacks were asked. With them the model
+	// that was asked has refused too, whatever the StopReason, and it is Model that goes on.
 	Declined []string
 	// Recommended is the model that the API names for asking after a refusal, empty for none.
 	Recommended string
@@ -47,8 +49,11 @@ type Next struct {
 //		next = course.Settle(ask(next.Model, next.MaxTokens))
 //	}
 //
-// It never asks for more than [Policy.MaxRequests] requests, whatever it is told, never names a model that has refused, and
-// never takes a cut answer for a whole one. It is not safe for concurrent use.
+// A model that took over from one that refused answers from then on: every later request names it. That one way to keep the
+// other from being asked again is ours to take; that the API itself keeps to the model is its best effort.
+//
+// It never asks for more than [Policy.MaxRequests] requests, whatever it is told, never names a model that has refused or
+// declined, and never takes a cut answer for a whole one. It is not safe for concurrent use.
 type Course struct {
 	policy    *Policy
 	model     string
@@ -78,6 +83,9 @@ func (c *Course) Requests() int { return 1 + c.followUps + c.pauses }
 func (c *Course) Settle(r Response) Next {
 	if c.over {
 		return c.end
+	}
+	if len(r.Declined) > 0 {
+		c.refused = append(append(c.refused, c.model), r.Declined...)
 	}
 	switch r.StopReason {
 	case "end_turn", "stop_sequence", "tool_use":
@@ -112,19 +120,47 @@ func (c *Course) settleCut(r *Response, what string) Next {
 		return c.stop(Truncated, what+", the continuation began anew")
 	}
 	raised := c.raised()
+	model := c.goesOn(r)
 	switch {
+	case c.hasRefused(model):
+		return c.stop(Truncated, what+", the model that went on is not known")
 	case !c.mayFollow():
 		return c.stop(Truncated, what+", no follow-ups left")
 	case raised > c.maxTokens:
 		c.followUps++
-		c.maxTokens = raised
+		c.model, c.maxTokens = model, raised
 		return c.next(Raise, fmt.Sprintf("%s, budget raised to %d", what, raised))
 	case r.Continuable && !r.HalfTool && c.continuations < c.policy.Continuations:
 		c.followUps++
 		c.continuations++
+		c.model = model
 		return c.next(Continue, what+", continued")
 	}
 	return c.stop(Truncated, what)
+}
+
+// goesOn is the model that is asked for more of an answer: the one that took over, or else the one that was asked.
+func (c *Course) goesOn(r *Response) string {
+	if len(r.Declined) > 0 && r.Model != "" {
+		return r.Model
+	}
+	return c.model
+}
+
+// hasRefused knows a model by its name with a date and without.
+func (c *Course) hasRefused(model string) bool {
+	return slices.ContainsFunc(c.refused, func(name string) bool {
+		return name == model || undated(name) == model || name == undated(model)
+	})
+}
+
+// undated is the name of a model without the date of its snapshot, "-20261101".
+func undated(model string) string {
+	cut := len(model) - len("-20261101")
+	if cut < 1 || model[cut] != '-' || strings.Trim(model[cut+1:], "0123456789") != "" {
+		return model
+	}
+	return model[:cut]
 }
 
 // raised is the next budget; not above the present one when there is none.
@@ -140,12 +176,11 @@ func (c *Course) raised() int64 {
 	if factor > 1 && c.maxTokens > limit/factor { // and so it never overflows
 		return limit
 	}
-	return min(c.maxTokens*factor, limit)
+	return c.maxTokens * factor
 }
 
 // settleRefusal asks the one fallback, if it is another model than all that have refused.
 func (c *Course) settleRefusal(r *Response) Next {
-	c.refused = append(c.refused, r.Declined...)
 	c.refused = append(c.refused, c.model, r.Model)
 	what := "refusal"
 	if r.Category != "" {
@@ -160,7 +195,7 @@ func (c *Course) settleRefusal(r *Response) Next {
 		return c.stop(HumanReview, what)
 	case c.fallen:
 		return c.stop(HumanReview, what+", by the fallback model too")
-	case slices.Contains(c.refused, model):
+	case c.hasRefused(model):
 		return c.stop(HumanReview, what+", the fallback model has refused already")
 	case !c.mayFollow():
 		return c.stop(HumanReview, what+", no follow-ups left")
@@ -179,7 +214,12 @@ func (c *Course) settlePause(r *Response) Next {
 	case c.pauses >= orDefault(c.policy.Pauses, defaultPauses):
 		return c.stop(Paused, fmt.Sprintf("paused after %d resumptions", c.pauses))
 	}
+	model := c.goesOn(r)
+	if c.hasRefused(model) {
+		return c.stop(Paused, "paused, the model that went on is not known")
+	}
 	c.pauses++
+	c.model = model
 	return c.next(Resume, "paused, resumed")
 }
 

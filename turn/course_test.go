@@ -16,6 +16,7 @@ var (
 	half    = turn.Response{StopReason: "max_tokens", HalfTool: true}
 	refusal = turn.Response{StopReason: "refusal", Category: "cyber"}
 	pause   = turn.Response{StopReason: "pause_turn"}
+	taken   = turn.Response{StopReason: "max_tokens", Continuable: true, Model: "b", Declined: []string{"model"}} // by b
 )
 
 func TestCourseDecides(t *testing.T) {
@@ -70,6 +71,33 @@ func TestCourseDecides(t *testing.T) {
 		"a recommendation is taken":  {chain, 60, []turn.Response{{StopReason: "refusal", Recommended: "next"}, whole}, []string{"fallback next 60"}, turn.Completed, "end_turn"},
 		"not without a chain":        {turn.Policy{}, 60, []turn.Response{{StopReason: "refusal", Recommended: "next"}}, nil, turn.HumanReview, "refusal"},
 		"not after a refusal of it":  {chain, 60, []turn.Response{{StopReason: "refusal", Recommended: "next", Declined: []string{"next"}}}, nil, turn.HumanReview, "refusal, the fallback model has refused already"},
+
+		"who took over goes on": {lab, 60, []turn.Response{taken, cut, whole}, []string{"raise b 240", "raise b 960"}, turn.Completed, "end_turn"},
+		"and is continued":      {turn.Policy{Cap: 60, Continuations: 2}, 60, []turn.Response{taken, whole}, []string{"continue b 60"}, turn.Completed, "end_turn"},
+		"and is resumed":        {lab, 60, []turn.Response{{StopReason: "pause_turn", Model: "b", Declined: []string{"model"}}, pause, whole}, []string{"resume b 60", "resume b 60"}, turn.Completed, "end_turn"},
+		"and may refuse":        {lab, 60, []turn.Response{taken, refusal, whole}, []string{"raise b 240", "fallback other 240"}, turn.Completed, "end_turn"},
+		"who declined is not the fallback": {turn.Policy{FallbackModel: "b"}, 60,
+			[]turn.Response{{StopReason: "max_tokens", Model: "c", Declined: []string{"model", "b"}}, {StopReason: "refusal", Model: "c"}}, []string{"raise c 240"},
+			turn.HumanReview, "refusal, the fallback model has refused already"},
+		"nor the one that was asked": {turn.Policy{FallbackModel: "model"}, 60, []turn.Response{taken, refusal}, []string{"raise b 240"},
+			turn.HumanReview, "refusal, category cyber, the fallback model has refused already"},
+		"nor by a dated name": {turn.Policy{FallbackModel: "b-20261101"}, 60, []turn.Response{{StopReason: "refusal", Declined: []string{"b"}}}, nil,
+			turn.HumanReview, "refusal, the fallback model has refused already"},
+		"nor by an undated one": {turn.Policy{FallbackModel: "b"}, 60, []turn.Response{{StopReason: "refusal", Declined: []string{"b-20261101"}}}, nil,
+			turn.HumanReview, "refusal, the fallback model has refused already"},
+		"but another date is another model": {turn.Policy{FallbackModel: "b-20261101"}, 60, []turn.Response{{StopReason: "refusal", Declined: []string{"b-20260101"}}, whole},
+			[]string{"fallback b-20261101 60"}, turn.Completed, "end_turn"},
+		"and a number is no date": {turn.Policy{FallbackModel: "b-1"}, 60, []turn.Response{{StopReason: "refusal", Declined: []string{"b"}}, whole},
+			[]string{"fallback b-1 60"}, turn.Completed, "end_turn"},
+		"who took over must have a name": {lab, 60, []turn.Response{{StopReason: "max_tokens", Declined: []string{"model"}}}, nil,
+			turn.Truncated, "max_tokens at 60, the model that went on is not known"},
+		"and not have declined": {lab, 60, []turn.Response{{StopReason: "pause_turn", Model: "b", Declined: []string{"b"}}}, nil,
+			turn.Paused, "paused, the model that went on is not known"},
+
+		"a new model may be continued anew": {turn.Policy{Cap: 60, Continuations: 1, FallbackModel: "other"}, 60, []turn.Response{cut, refusal, cut, whole},
+			[]string{"continue model 60", "fallback other 60", "continue other 60"}, turn.Completed, "end_turn"},
+		"half a call is never continued": {turn.Policy{Cap: 60, Continuations: 1}, 60, []turn.Response{{StopReason: "max_tokens", HalfTool: true, Continuable: true}}, nil,
+			turn.Truncated, "max_tokens at 60"},
 
 		"a pause is resumed":   {lab, 60, []turn.Response{pause, whole}, []string{"resume model 60"}, turn.Completed, "end_turn"},
 		"as often as allowed":  {turn.Policy{Pauses: 2}, 60, []turn.Response{pause, pause, pause}, []string{"resume model 60", "resume model 60"}, turn.Paused, "paused after 2 resumptions"},
@@ -127,9 +155,12 @@ func TestCourseKeepsItsBounds(t *testing.T) {
 			}
 			if r.StopReason == "refusal" {
 				refused[model], refused[r.Model] = true, true
-				for _, name := range r.Declined {
-					refused[name] = true
-				}
+			}
+			if len(r.Declined) > 0 {
+				refused[model] = true
+			}
+			for _, name := range r.Declined {
+				refused[name] = true
 			}
 			next := course.Settle(r)
 			if next.Outcome.Done() && (r.HalfTool || r.StopReason == "max_tokens" || r.StopReason == "model_context_window_exceeded") {
@@ -142,7 +173,7 @@ func TestCourseKeepsItsBounds(t *testing.T) {
 			if next.Outcome != turn.Unfinished {
 				t.Fatalf("not over, but %v", next.Outcome)
 			}
-			if refused[next.Model] && (next.Action == turn.Fallback || r.StopReason == "refusal") {
+			if refused[next.Model] {
 				t.Fatalf("asks %q, which has refused", next.Model)
 			}
 			if next.MaxTokens < budget || next.MaxTokens > budget && p.Cap > 0 && next.MaxTokens > p.Cap {

@@ -9,7 +9,8 @@
 //
 // The API's own fallbacks are asked for with Policy.Fallbacks and understood wherever they appear. The plain surface of the
 // SDK serves for it, with a header and what its types lack read from their JSON: one result serves both, and the SDK's
-// betafallback, which knows the beta surface alone, cannot interfere. Use one of the two.
+// betafallback, which knows the beta surface alone, cannot interfere. Use one of the two. A fallback that took over answers
+// from then on.
 //
 // It never prefills an answer, never asks a model again that has refused, never hands out half a tool call, never takes a
 // cut answer for a whole one, never adds anything to a paused turn that it sends back, and never sends more than

@@ -122,7 +122,7 @@ func plain(err error) string {
 	}
 	var said *anthropic.Error
 	if errors.As(err, &said) {
-		words := fmt.Sprint(said.StatusCode)
+		words := fmt.Sprint(holdfast.Judge(said).Status) // an error inside a stream came under a 200
 		if kind := string(said.Type()); kind != "" {
 			words += " " + wire.Scrub(kind, 60)
 		}

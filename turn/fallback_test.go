@@ -123,7 +123,8 @@ func TestFallbackInTheMiddle(t *testing.T) {
 	})
 }
 
-// A turn that is paused behind a fallback goes back under the same header, its mark in it.
+// A turn that is paused behind a fallback goes back to the model that took over, with what that model may have, and without
+// the mark of a beta that its request does not bear.
 func TestAPauseBehindAFallback(t *testing.T) {
 	bothWays(t, func(t *testing.T, p turn.Policy) {
 		u := serve(t, scripted(strings.ReplaceAll(handedOver, "REASON", "pause_turn"), spoken))
@@ -132,9 +133,78 @@ func TestAPauseBehindAFallback(t *testing.T) {
 		if err != nil || got.Text != "It costs 2." {
 			t.Fatalf("%v, %+v", err, got)
 		}
-		if sent := string(u.body(t, 2).Messages[1]); !strings.Contains(sent, `"fallback"`) || strings.Contains(sent, "of opus") || u.body(t, 2).Model != opus {
+		u.expect(t, 2)
+		direct(t, u, 2, sonnet)
+		sent := string(u.body(t, 2).Messages[1])
+		if strings.Contains(sent, `"fallback"`) || strings.Contains(sent, "of opus") || !strings.Contains(sent, "of sonnet") {
 			t.Errorf("sent back: %s", sent)
 		}
+	})
+}
+
+// direct holds a request against what it is to be: to the model itself, and nothing of the API's own fallbacks about it.
+func direct(t *testing.T, u *upstream, n int, model string) {
+	t.Helper()
+	b, beta := u.body(t, n), strings.Join(u.headers[n-1].Values("anthropic-beta"), ",")
+	if b.Model != model || b.Fallbacks != nil || strings.Contains(beta, "server-side-fallback") {
+		t.Errorf("request %d asks %s with fallbacks %s under %q, want %s alone", n, b.Model, b.Fallbacks, beta, model)
+	}
+}
+
+// The model that declined is not asked again, however the answer ends that another one took over.
+func TestWhoTookOverGoesOn(t *testing.T) {
+	short := says("All of it, but for the", "max_tokens")
+	declined := strings.Replace(short, `"content":[`, `"content":[{"type":"fallback","from":{"model":"claude-opus-5-5"},"to":{"model":"claude-sonnet-5-5"}},`, 1)
+	usage := func(rounds string) string {
+		return strings.Replace(short, `"output_tokens":5`, `"output_tokens":5,"iterations":[`+rounds+`{"type":"fallback_message","model":"claude-sonnet-5-5","input_tokens":9,"output_tokens":5}]`, 1)
+	}
+	for name, first := range map[string]string{
+		"told by a block":          declined,
+		"told by the usage":        usage(`{"type":"message","model":"claude-opus-5-5","input_tokens":9,"output_tokens":0},`),
+		"declined in another turn": usage(""), // nothing says so but the model that answers
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, p turn.Policy) {
+				p.Fallbacks, p.FallbackModel = fallbacks(sonnet), opus
+				p.Adapt = func(params *anthropic.MessageNewParams) {
+					params.System = []anthropic.TextBlockParam{{Text: "for another"}}
+				}
+				u := serve(t, scripted(first, says("All of it.", "end_turn")))
+				got, err := turn.Run(t.Context(), &u.Messages, &p, askOpus())
+				if err != nil || got.Text != "All of it." || got.Steps[0].Action != turn.Raise || got.Steps[1].Model != sonnet {
+					t.Fatalf("%v, %+v", err, got)
+				}
+				u.expect(t, 2)
+				direct(t, u, 2, sonnet)
+				if b := u.body(t, 2); b.MaxTokens != 400 || !strings.Contains(string(u.asked[1]), "for another") {
+					t.Errorf("the model that took over was asked for %d tokens: %s", b.MaxTokens, u.asked[1])
+				}
+
+				u = serve(t, scripted(first, says("No, I", "refusal")))
+				got, err = turn.Run(t.Context(), &u.Messages, &p, askOpus())
+				if !errors.Is(err, turn.ErrRefused) {
+					t.Errorf("%v, %+v", err, got)
+				}
+				u.expect(t, 2) // the fallback model is the one that declined
+			})
+		})
+	}
+}
+
+// The stand-in refuses fallbacks of a model that knows none, and so holds the request behind one against the API's rules.
+func TestWhoTookOverIsAskedWithoutFallbacks(t *testing.T) {
+	bothWays(t, func(t *testing.T, p turn.Policy) {
+		u := follow(t, standin.Plan{Steps: []standin.Step{times(standin.Refusal, 1)}})
+		p.Fallbacks = fallbacks(sonnet)
+		ask := askOpus()
+		ask.MaxTokens = 4
+		got, err := turn.Run(t.Context(), &u.Messages, &p, ask)
+		if err != nil || got.Text != reply || got.Steps[0].StopReason != "max_tokens" {
+			t.Fatalf("%v, %+v", err, got)
+		}
+		u.expect(t, 3)
+		direct(t, u, 2, sonnet)
+		direct(t, u, 3, sonnet)
 	})
 }
 

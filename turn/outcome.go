@@ -48,7 +48,8 @@ const (
 	Raise
 	// Continue: keep the answer and ask for the rest in a new user message.
 	Continue
-	// Resume: send the paused answer back unchanged, and nothing with it.
+	// Resume: send the paused answer back unchanged, and nothing with it; of one that changed hands without what the model
+	// that declined had thought or called in vain, which no API takes back.
 	Resume
 	// Fallback: begin the turn again with another model; all that the other one said is discarded.
 	Fallback

@@ -29,8 +29,8 @@ type Policy struct {
 	// FallbackModel is asked once when the model refuses, with the same messages. Empty: a refusal goes to a human at
 	// once, but for what Fallbacks says.
 	FallbackModel string
-	// Adapt makes the parameters fit the FallbackModel, which stands in them already: a setting for thinking that it does
-	// not take would be a 400. It must replace what it changes and not write into slices and pointers, which the
+	// Adapt makes the parameters fit another model, which stands in them already: the FallbackModel, or one of Fallbacks that
+	// took over. A setting for thinking that it does not take would be a 400. It must replace what it changes and not write into slices and pointers, which the
 	// parameters share with the caller's. Nil: nothing but the model is changed.
 	Adapt func(params *anthropic.MessageNewParams)
 	// FollowUps bounds the requests after the first, whatever for: raised budgets, continuations, the fallback model.
@@ -43,6 +43,10 @@ type Policy struct {
 	// "default". [Run] adds the beta header for it. It works for refusals alone, on the models and platforms that the
 	// provider names, and not together with the SDK's own betafallback. When such a fallback was overloaded, the API
 	// returns the refusal and recommends it: it is then asked as FallbackModel would be, unless that is set.
+	//
+	// The fallback that took over answers from then on: what a raised budget, a pause or a continuation still needs is
+	// asked of it by name, without Fallbacks, which it does not know. The API keeps to it too, but at its best effort
+	// alone. What an entry of the list says for its own request is then for Adapt to say.
 	// Omitted: not asked for.
 	Fallbacks anthropic.BetaFallbacksParamUnion
 

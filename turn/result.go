@@ -72,13 +72,13 @@ type Step struct {
 // the API answers with 400.
 func (r *Result) History() []anthropic.MessageParam { return slices.Clone(r.history) }
 
-// assistant is a message to be sent back, block for block as it came. The beta blocks that mark a fallback are left out
-// where the next request may lack their header.
-func assistant(content []anthropic.ContentBlockUnion, marks bool) (anthropic.MessageParam, bool) {
+// assistant is a message to be sent back, block for block as it came. The beta blocks that mark a fallback are left out:
+// no request behind one bears their header.
+func assistant(content []anthropic.ContentBlockUnion) (anthropic.MessageParam, bool) {
 	var blocks []anthropic.ContentBlockParamUnion
 	for i := range content {
 		b := &content[i]
-		if b.Type == blockText && strings.TrimSpace(b.Text) == "" || b.Type == blockFallback && !marks {
+		if b.Type == blockText && strings.TrimSpace(b.Text) == "" || b.Type == blockFallback {
 			continue
 		}
 		blocks = append(blocks, unchanged(b))

@@ -94,6 +94,9 @@ func (r *run) ask(ctx context.Context) (*answer, error) {
 	}
 	a := read(message)
 	a.requestID = step.RequestID
+	if a.fellBack && len(a.facts.Declined) == 0 && a.facts.Model != step.Model { // it declined in an earlier turn, and the API has remembered
+		a.facts.Declined = []string{step.Model}
+	}
 	step.Answered, step.StopReason, step.Category, step.Usage = a.facts.Model, a.facts.StopReason, a.facts.Category, a.usage
 	r.result.Usage.Add(step.Usage)
 	if a.facts.StopReason == "" { // a body without an answer in it
@@ -163,23 +166,32 @@ func (r *run) settle(a *answer) Next {
 	case Fallback:
 		r.discardAll()
 		r.params = r.base
-		r.params.Model = anthropic.Model(next.Model)
-		r.chain = false // the models that know a chain are not those that it ends at
 	}
 	if next.Action != End {
-		r.params.MaxTokens = next.MaxTokens
-	}
-	if next.Action == Fallback && r.policy.Adapt != nil {
-		r.policy.Adapt(&r.params)
-		r.params.Model, r.params.MaxTokens = anthropic.Model(next.Model), next.MaxTokens // the course's to decide
+		r.address(next.Model, next.MaxTokens)
 	}
 	return next
 }
 
-// resume sends the paused turn back: its content as it is, in its container, and nothing else.
+// address makes the next request one to the model, which may be another than before.
+func (r *run) address(model string, maxTokens int64) {
+	moved := string(r.params.Model) != model
+	r.params.Model, r.params.MaxTokens = anthropic.Model(model), maxTokens
+	if !moved {
+		return
+	}
+	r.chain = false // the models that know a chain are not those that it ends at
+	if r.policy.Adapt != nil {
+		r.policy.Adapt(&r.params)
+		r.params.Model, r.params.MaxTokens = anthropic.Model(model), maxTokens // the course's to decide
+	}
+}
+
+// resume sends the paused turn back: its content as it is, in its container, and nothing else. Of one that changed hands
+// that is what the model may have that took over.
 func (r *run) resume(a *answer) {
 	r.keep(a, nil)
-	if paused, ok := assistant(ours(a.message.Content), r.chain); ok {
+	if paused, ok := assistant(ours(a.message.Content)); ok {
 		r.params.Messages = append(slices.Clip(r.params.Messages), paused)
 	}
 	if id := a.message.Container.ID; id != "" && param.IsOmitted(r.params.Container.OfString) {
@@ -211,7 +223,7 @@ func (r *run) goOn(a *answer) {
 	}
 	asked := anthropic.NewUserMessage(anthropic.NewTextBlock(text))
 	r.keep(a, &asked)
-	if said, ok := assistant(a.message.Content, r.chain); ok {
+	if said, ok := assistant(a.message.Content); ok {
 		r.params.Messages = append(slices.Clip(r.params.Messages), said, asked)
 	}
 }
@@ -320,7 +332,7 @@ func (r *run) close() {
 
 // remember puts content into the history.
 func (r *run) remember(content []anthropic.ContentBlockUnion) {
-	if m, ok := assistant(content, false); ok {
+	if m, ok := assistant(content); ok {
 		r.result.history = append(r.result.history, m)
 	}
 }
