@@ -236,10 +236,14 @@ func TestAStoreThatCannotBeReadStartsNothing(t *testing.T) {
 	}
 }
 
+type panicsAsJSON struct{}
+
+func (panicsAsJSON) MarshalJSON() ([]byte, error) { panic("no JSON of this") }
+
 // An effect whose outcome cannot be recorded has happened all the same.
 func TestOutcomesThatCannotBeKept(t *testing.T) {
 	t.Parallel()
-	for name, value := range map[string]any{"large": strings.Repeat("x", 1<<20), "not a number": math.NaN(), "a func": func() {}} {
+	for name, value := range map[string]any{"large": strings.Repeat("x", 1<<20), "not a number": math.NaN(), "a func": func() {}, "a panic": panicsAsJSON{}} {
 		ledger := once.New(once.NewMemory(), once.Options{})
 		runs := 0
 		effect := once.Effect[any]{Run: func(context.Context, string) (any, error) { runs++; return value, nil }}

@@ -186,15 +186,22 @@ func (r *Record) follow(now *Record) {
 
 // encode writes an outcome as it is recorded; the text says why that cannot be.
 func (l *Ledger) encode(value any) (data []byte, unkept string) {
+	defer func() {
+		if recover() != nil { // in a MarshalJSON of the effect's own: what happened must be recorded all the same
+			data, unkept = nil, unwritable
+		}
+	}()
 	data, err := json.Marshal(value)
 	switch {
 	case err != nil:
-		return nil, "it cannot be written as JSON"
+		return nil, unwritable
 	case l.maxOutcome > 0 && len(data) > l.maxOutcome:
 		return nil, "it is larger than the ledger's MaxOutcome"
 	}
 	return data, ""
 }
+
+const unwritable = "it cannot be written as JSON"
 
 func newRun() string { return rand.Text() }
 

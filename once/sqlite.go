@@ -66,7 +66,7 @@ func OpenSQLite(path string) (Store, error) {
 }
 
 func openSQLite(path string) (*sql.DB, error) {
-	if path == "" {
+	if path == "" || path == ":memory:" { // which would be a file of that name
 		return nil, fs.ErrInvalid
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -173,7 +173,7 @@ func openError(path string, err error) error {
 	e := &StoreError{Op: "open", Where: path, Err: err, hint: "move the file away, or name another: it is left as it is"}
 	switch {
 	case errors.Is(err, fs.ErrInvalid):
-		e.Where, e.hint = "a file without a name", "name a file; once.NewMemory needs none"
+		e.Where, e.hint = "what is no name of a file", "name a file; once.NewMemory needs none"
 	case errors.Is(err, errNewer):
 		e.hint = "use that version, or name another file"
 	case errors.Is(err, errForeign):
