@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 
@@ -72,7 +73,7 @@ type Settings struct {
 	Base http.RoundTripper
 }
 
-// Validate reports what is missing or contradicts itself, without a network and without looking for credentials. It changes
+// Validate reports what is missing, contradicts itself or would lead to another host, without a network and without looking for credentials. It changes
 // nothing. The error is an [*Error].
 func (s Settings) Validate() error {
 	known, ok := endpoint.Cloud(s.Provider)
@@ -80,6 +81,9 @@ func (s Settings) Validate() error {
 		return s.wrong("say one of "+strings.Join(endpoint.Clouds(), ", "), "there is no provider %q", s.Provider)
 	}
 	if err := s.foreign(); err != nil {
+		return err
+	}
+	if err := s.misplaced(); err != nil {
 		return err
 	}
 	if s.URL != "" {
@@ -187,6 +191,14 @@ func (s Settings) resource() string {
 		return s.URL
 	}
 	return s.orVariable("resource", s.Resource)
+}
+
+// namedResource is the resource alone, where its variable may hold it.
+func (s Settings) namedResource() string {
+	if s.Resource == "" {
+		return os.Getenv(variables["resource "+Foundry][0])
+	}
+	return s.Resource
 }
 
 // copied is a copy that shares nothing with what its maker may change.

@@ -41,6 +41,9 @@ func TestWhatIsWrongWithSettings(t *testing.T) {
 		{"a key and tokens", provider.Settings{Provider: provider.Foundry, Resource: "r", Key: canary, Tokens: func(context.Context) (string, error) { return "", nil }}, "both"},
 		{"a URL with a password", provider.Settings{Provider: provider.Bedrock, Region: region, URL: "https://u:" + canary + "@h"}, "cannot be used"},
 		{"a path for bedrock", provider.Settings{Provider: provider.Bedrock, Region: region, URL: "https://h/v1"}, "has a path"},
+		{"a key with a newline", provider.Settings{Provider: provider.Bedrock, Region: region, Key: canary + "\n"}, "its key holds a space"},
+		{"a key with a space", provider.Settings{Provider: provider.Foundry, Resource: "r", Key: canary + " x"}, "its key holds a space"},
+		{"a profile with a newline", provider.Settings{Provider: provider.Bedrock, Region: region, Profile: "p\n"}, "its profile holds"},
 		{"an empty model", provider.Settings{Provider: provider.Bedrock, Region: region, Models: map[string]string{"claude-opus-5": ""}}, "empty name"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -62,6 +65,69 @@ func TestWhatIsWrongWithSettings(t *testing.T) {
 				t.Errorf("verdict %+v", v)
 			}
 		})
+	}
+}
+
+// A name of a place can never make the address another host's or another path's, wherever it comes from.
+func TestPlacesCannotChangeTheAddress(t *testing.T) {
+	alone(t)
+	for _, c := range []struct {
+		s    func(name string) provider.Settings
+		name string // of the field
+		from string // the variable that it is taken from, too
+		good []string
+	}{
+		{func(n string) provider.Settings {
+			return provider.Settings{Provider: provider.Bedrock, Region: n, Key: canary}
+		}, "region", "AWS_REGION", []string{"us-east-1", "us-gov-west-1"}},
+		{func(n string) provider.Settings {
+			return provider.Settings{Provider: provider.BedrockMantle, Region: n}
+		}, "region", "AWS_DEFAULT_REGION", []string{"eu-central-1"}},
+		{func(n string) provider.Settings {
+			return provider.Settings{Provider: provider.AWS, Region: n, Workspace: "w"}
+		}, "region", "AWS_REGION", []string{"us-east-1"}},
+		{func(n string) provider.Settings {
+			return provider.Settings{Provider: provider.AWS, Region: region, Workspace: n}
+		}, "workspace", "ANTHROPIC_AWS_WORKSPACE_ID", []string{"wrkspc_01Ab-C"}},
+		{func(n string) provider.Settings {
+			return provider.Settings{Provider: provider.Vertex, Region: n, Project: project}
+		}, "region", "", []string{"global", "eu", "us-east5"}},
+		{func(n string) provider.Settings {
+			return provider.Settings{Provider: provider.Vertex, Region: region, Project: n}
+		}, "project", "", []string{"my-project", "example.com:my-project", "1234567"}},
+		{func(n string) provider.Settings {
+			return provider.Settings{Provider: provider.GoogleCloud, Region: n, Project: project, Workspace: "w"}
+		}, "region", "", []string{"global"}},
+		{func(n string) provider.Settings {
+			return provider.Settings{Provider: provider.GoogleCloud, Project: n, Workspace: "w"}
+		}, "project", "GOOGLE_CLOUD_PROJECT", []string{"p"}},
+		{func(n string) provider.Settings {
+			return provider.Settings{Provider: provider.GoogleCloud, Project: project, Workspace: n}
+		}, "workspace", "ANTHROPIC_GOOGLE_CLOUD_WORKSPACE_ID", []string{"wrkspc_01"}},
+		{func(n string) provider.Settings { return provider.Settings{Provider: provider.Foundry, Resource: n} }, "resource", "ANTHROPIC_FOUNDRY_RESOURCE", []string{"acme", "acme-2"}},
+		{func(string) provider.Settings {
+			return provider.Settings{Provider: provider.Bedrock, AWSConfig: &aws.Config{Region: "x.evil.test/"}}
+		}, "region", "", nil},
+	} {
+		for _, good := range c.good {
+			if _, err := provider.New(c.s(good)); err != nil {
+				t.Errorf("%s: %q: %v", c.name, good, err)
+			}
+		}
+		for _, bad := range []string{"x.evil.test/", "../../x", "..", ".", "a..b", "a/b", "a?b", "a#b", "a@b", "a%2fb", `a\b`, "a b", "a\n", " a", "-a", "a-", "a\x00", "ä", ":80", "a:", strings.Repeat("a", 300)} {
+			check := func(how string, s provider.Settings) {
+				made, err := provider.New(s)
+				if !errors.Is(err, provider.ErrSettings) || made != nil || !strings.Contains(err.Error(), "its "+c.name+" has") || strings.Contains(err.Error(), "evil") {
+					t.Errorf("%s of %s %q %s: %v", c.name, s.Provider, bad, how, err)
+				}
+			}
+			check("named", c.s(bad))
+			if c.from != "" && !strings.Contains(bad, "\x00") {
+				t.Setenv(c.from, bad)
+				check("in "+c.from, c.s(""))
+				t.Setenv(c.from, "")
+			}
+		}
 	}
 }
 

@@ -184,6 +184,7 @@ func TestAskRefusesFallbacks(t *testing.T) {
 	bareOfClouds(t)
 	for spec, want := range map[string]string{
 		"bedrock": "it has no region", "vertex:global": "it has no project", "foundry": "it has no resource", "aws:us-east-1": "no workspace", "sk-ant-CANARY": "names no provider", "": "names no provider",
+		"bedrock:x.CANARY.test/": "its region has more", "vertex:global/../../CANARY": "its project has more", "foundry:x.CANARY.test/": "its resource has more",
 	} {
 		o := askOptions{model: "m", maxTokens: 1, fallback: []string{spec}}
 		_, err := o.fallbacks("q", nil)
