@@ -2,13 +2,10 @@ package batch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
-
-	"holdfast/once"
 )
 
 // DoubtfulError is a creation of which nobody knows whether it made a batch: the reply was lost, and the list did not
@@ -71,49 +68,6 @@ func (e *DoubtfulError) Hint() string {
 		return "list the batches of the workspace when the API answers again, and look for one of this time and number of requests"
 	}
 	return "look at the list once more before you create the batch again; Client.Resend does that by itself after Settle"
-}
-
-// ErrNotMade is what Identify returns when none of the candidates is the batch: then creating it is safe.
-var ErrNotMade = errors.New("batch: none of the candidates has the custom ids of the requests")
-
-// Identify finds the batch of the requests among candidates, such as those of a [DoubtfulError]: it waits until each has
-// ended, as Wait does, and compares the custom ids of its results with those of the requests. The error is [ErrNotMade]
-// when it is none of them, and a [*DoubtfulError] when it is several: then the work was done more than once, and either
-// will do. The Ledger is told what was found; its error stands beside a batch that was.
-//
-// It never creates, cancels or deletes a batch, and never takes the count of the requests for a proof.
-func (c *Client) Identify(ctx context.Context, candidates []anthropic.MessageBatch, requests []Request) (*anthropic.MessageBatch, error) {
-	var same []anthropic.MessageBatch
-	for i := range candidates {
-		ended, err := c.Wait(ctx, candidates[i].ID)
-		if err != nil {
-			return nil, err
-		}
-		ours, err := c.holds(ctx, ended, requests)
-		if err != nil {
-			return nil, err
-		}
-		if ours {
-			same = append(same, *ended)
-		}
-	}
-	in := inspect(c.Run, requests)
-	switch len(same) {
-	case 0:
-		if c.Ledger != nil {
-			if err := c.Ledger.Forget(ctx, in.key()); err != nil {
-				return nil, err
-			}
-		}
-		return nil, ErrNotMade
-	case 1:
-		c.remember(same[0].ID)
-		if c.Ledger != nil {
-			return &same[0], once.Resolve(ctx, c.Ledger, in.key(), same[0].ID)
-		}
-		return &same[0], nil
-	}
-	return nil, &DoubtfulError{Key: in.key(), Candidates: same}
 }
 
 // holds reports whether the results of a batch that has ended have the custom ids of the requests, all of them and no

@@ -13,6 +13,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/v2"
 	"github.com/anthropics/anthropic-sdk-go/v2/option"
 	"github.com/anthropics/anthropic-sdk-go/v2/packages/jsonl"
+	"github.com/anthropics/anthropic-sdk-go/v2/packages/pagination"
 
 	"holdfast/batch"
 )
@@ -36,6 +37,12 @@ func (f *file) ResultsStreaming(context.Context, string, anthropic.MessageBatchR
 
 func (f *file) Get(_ context.Context, id string, _ anthropic.MessageBatchGetParams, _ ...option.RequestOption) (*anthropic.MessageBatch, error) {
 	return &anthropic.MessageBatch{ID: id, ProcessingStatus: "ended", RequestCounts: anthropic.MessageBatchRequestCounts{Succeeded: 2}}, nil
+}
+
+// List has no batches.
+func (f *file) List(context.Context, anthropic.MessageBatchListParams, ...option.RequestOption) (*pagination.Page[anthropic.MessageBatch], error) {
+	var page pagination.Page[anthropic.MessageBatch]
+	return &page, page.UnmarshalJSON([]byte(`{"data":[],"has_more":false}`))
 }
 
 const (
