@@ -59,6 +59,9 @@ func (e *GoneError) Hint() string {
 // ErrNotEnded is what Results yields for a batch that goes on.
 var ErrNotEnded = errors.New("batch: it has not ended, and has no results yet")
 
+// ErrUnnamed is what Results yields, and what a [WaitError] holds, where no batch is named. Nothing was sent.
+var ErrUnnamed = errors.New("batch: no batch is named")
+
 const (
 	keptFor  = 29 * 24 * time.Hour // from creation, by the API's documents
 	idleTime = 90 * time.Second    // without a line
@@ -76,6 +79,10 @@ var (
 // came as the batch has requests, and when several whole readings have not brought one more.
 func (c *Client) lines(ctx context.Context, ended *anthropic.MessageBatch) iter.Seq2[*anthropic.MessageBatchIndividualResponse, error] {
 	return func(yield func(*anthropic.MessageBatchIndividualResponse, error) bool) {
+		if ended == nil || ended.ID == "" {
+			yield(nil, ErrUnnamed)
+			return
+		}
 		r := reader{client: c, batch: ended, want: int(sizeOf(ended)), given: map[string]int{}}
 		err := r.readable()
 		for err == nil {

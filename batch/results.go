@@ -72,6 +72,13 @@ type Item struct {
 	Result anthropic.MessageBatchResultUnion
 	// Verdict of an error; OK for all else.
 	Verdict holdfast.Verdict
+
+	given *given
+}
+
+// given is what one Results was given, which its items tell a [Report].
+type given struct {
+	requests int // with different custom ids
 }
 
 // MismatchError is a batch whose results have not one custom id of the requests: it is the batch of others.
@@ -97,7 +104,7 @@ func (e *MismatchError) Hint() string {
 // and one that comes twice is told as Again. Without requests nothing is matched or missed. A reading that breaks off, or
 // ends with too few results, is begun anew, and no result is yielded again.
 //
-// An error is yielded once, at the end, with the zero item: [ErrNotEnded], a [*GoneError] for a batch of more than 29 days
+// An error is yielded once, at the end, with the zero item: [ErrNotEnded], [ErrUnnamed] for no batch, a [*GoneError] for a batch of more than 29 days
 // ago, a [*ReadError] that says how far it came, or a [*MismatchError].
 //
 // It never holds more than one message, never drops a result, and never tells a file that was cut as a whole one.
@@ -107,6 +114,7 @@ func (c *Client) Results(ctx context.Context, ended *anthropic.MessageBatch, req
 		for i := range requests {
 			at[requests[i].CustomID] = i
 		}
+		all := &given{requests: len(at)}
 		seen, matched, results := map[string]bool{}, 0, 0
 		for line, err := range c.lines(ctx, ended) {
 			if err != nil {
@@ -114,7 +122,7 @@ func (c *Client) Results(ctx context.Context, ended *anthropic.MessageBatch, req
 				return
 			}
 			results++
-			item := Item{CustomID: line.CustomID, Result: line.Result, Again: seen[line.CustomID]}
+			item := Item{CustomID: line.CustomID, Result: line.Result, Again: seen[line.CustomID], given: all}
 			seen[line.CustomID] = true
 			if i, ours := at[line.CustomID]; ours {
 				item.Request = &requests[i]
@@ -130,7 +138,7 @@ func (c *Client) Results(ctx context.Context, ended *anthropic.MessageBatch, req
 			return
 		}
 		for i := range requests {
-			if id := requests[i].CustomID; !seen[id] && !yield(Item{CustomID: id, Request: &requests[i], Outcome: Missing, Reason: "missing"}, nil) {
+			if id := requests[i].CustomID; !seen[id] && !yield(Item{CustomID: id, Request: &requests[i], Outcome: Missing, Reason: "missing", given: all}, nil) {
 				return
 			}
 		}

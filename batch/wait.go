@@ -30,7 +30,11 @@ func (e *WaitError) Error() string {
 	if e.Last != nil {
 		at = fmt.Sprintf(" (%s, %d of %d processing)", e.Last.ProcessingStatus, e.Last.RequestCounts.Processing, sizeOf(e.Last))
 	}
-	return fmt.Sprintf("batch: stopped waiting for %s%s: %v", e.ID, at, e.Err)
+	id := e.ID
+	if id == "" {
+		id = "a batch"
+	}
+	return fmt.Sprintf("batch: stopped waiting for %s%s: %v", id, at, e.Err)
 }
 
 // Unwrap returns the cause.
@@ -38,7 +42,12 @@ func (e *WaitError) Unwrap() error { return e.Err }
 
 // Hint says how to go on; it never suggests a new batch.
 func (e *WaitError) Hint() string {
+	var unsent *unsentError
 	switch {
+	case errors.Is(e.Err, ErrUnnamed):
+		return "give the id of a batch: Create returns it, and the list has it"
+	case errors.As(e.Err, &unsent):
+		return "no request could be made: look at the options and the credentials of the client; the batch goes on"
 	case errors.Is(e.Err, ErrOverdue):
 		return "ask the provider about the batch, or cancel it"
 	case verdictOf(e.Err).Status == http.StatusNotFound:
@@ -59,12 +68,16 @@ const (
 // expired, which is 24 hours after its creation at the latest. It looks at once, then after Poll, and ever more rarely up
 // to MaxPoll; a wait that the API names is kept. A look that fails is no failure of the batch: outages are waited out, and
 // so are 404s during Appear, for a new batch may not be visible everywhere. It ends with a [*WaitError] when ctx does, when
-// the API refuses to tell for a reason that no wait cures, such as a bad key, and an hour after the batch should have
-// expired.
+// the API refuses to tell for a reason that no wait cures, such as a bad key, when no request could be made for a reason
+// that is no connection's and none was made before, for an empty id with [ErrUnnamed], and an hour after the batch should
+// have expired.
 //
 // It never cancels a batch, also not when ctx ends, never creates one, and never asks more often than every Poll.
 func (c *Client) Wait(ctx context.Context, id string) (*anthropic.MessageBatch, error) {
 	w := watch{client: c, id: id, began: time.Now()}
+	if id == "" {
+		return nil, w.stopped(ErrUnnamed)
+	}
 	for {
 		ended, err := w.look(ctx)
 		switch {
@@ -89,6 +102,7 @@ type watch struct {
 	unknown time.Time     // the first of the latest 404s in a row; zero: the latest look was none
 	named   time.Duration // the wait that the API has named
 	waits   int
+	reached bool // a look has sent a request, or could have
 }
 
 func (w *watch) stopped(err error) error { return &WaitError{ID: w.id, Last: w.last, Err: err} }
@@ -101,7 +115,7 @@ func (w *watch) look(ctx context.Context) (ended bool, err error) {
 		w.named = max(0, verdictOf(err).Wait)
 		return false, w.failed(err, now)
 	}
-	w.last, w.unknown = got, time.Time{}
+	w.last, w.unknown, w.reached = got, time.Time{}, true
 	w.named, _ = wire.Wait(header, nil, now)
 	if w.client.Observe != nil {
 		w.client.Observe(got)
@@ -114,6 +128,11 @@ func (w *watch) look(ctx context.Context) (ended bool, err error) {
 
 // failed says whether a failed look ends the wait.
 func (w *watch) failed(err error, now time.Time) error {
+	var unsent *unsentError
+	if errors.As(err, &unsent) && !w.reached {
+		return err
+	}
+	w.reached = w.reached || unsent == nil
 	switch v := verdictOf(err); {
 	case v.Status == http.StatusNotFound:
 		if w.unknown.IsZero() {
@@ -184,16 +203,34 @@ func (c *Client) get(ctx context.Context, id string) (*anthropic.MessageBatch, h
 	var header http.Header
 	got, _, err := holdfast.Do(ctx, reading(&p), func(ctx context.Context) (*anthropic.MessageBatch, error) {
 		var raw *http.Response
-		got, err := c.API.Get(ctx, id, anthropic.MessageBatchGetParams{}, c.options(option.WithResponseInto(&raw))...)
+		sent := false
+		began := func(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+			sent = true
+			return next(r)
+		}
+		got, err := c.API.Get(ctx, id, anthropic.MessageBatchGetParams{}, c.options(option.WithResponseInto(&raw), option.WithMiddleware(began))...)
 		if raw != nil {
 			header = raw.Header
 		}
 		if err == nil && (got == nil || got.ID != id) {
 			err = holdfast.ErrEmpty
 		}
+		if v := holdfast.Judge(err); !sent && v.Kind == holdfast.Terminal && v.Status == 0 && !v.NotSent {
+			err = &unsentError{err}
+		}
 		return got, err
 	})
 	return got, header, err
+}
+
+// unsentError is a request that the client itself could not make: a mistake of its use, and no outage.
+type unsentError struct{ error }
+
+func (e *unsentError) Unwrap() error { return e.error }
+
+// Verdict says that a repetition fails again.
+func (e *unsentError) Verdict() holdfast.Verdict {
+	return holdfast.Verdict{Kind: holdfast.Terminal, NotSent: true, Rule: "request-not-made"}
 }
 
 // sight returns the batch as it stands, once it can be seen.
