@@ -51,6 +51,7 @@ func TestCreate(t *testing.T) {
 		{name: "an empty 200", steps: []standin.Step{{Kind: standin.Empty}}, posts: 1, doubt: true, lost: true},
 		{name: "an error inside a 200", steps: []standin.Step{{Kind: standin.Error}}, posts: 1, made: 1, how: batch.ByCount, lost: true},
 		{name: "408", steps: []standin.Step{{Kind: standin.HTTP, Status: 408}}, posts: 1, doubt: true, lost: true},
+		{name: "409", steps: []standin.Step{{Kind: standin.HTTP, Status: 409}}, posts: 1, doubt: true, lost: true},
 		{name: "499", steps: []standin.Step{{Kind: standin.HTTP, Status: 499}}, posts: 1, doubt: true, lost: true},
 		{name: "400", steps: []standin.Step{{Kind: standin.HTTP, Status: 400}}, posts: 1, status: 400},
 		{name: "401", steps: []standin.Step{{Kind: standin.HTTP, Status: 401}}, posts: 1, status: 401},

@@ -48,7 +48,7 @@ func (e *DoubtfulError) Error() string {
 	return b.String()
 }
 
-// Unwrap returns both causes, as far as there are any.
+// Unwrap returns both causes, as far as there are any, and never a nil one.
 func (e *DoubtfulError) Unwrap() []error {
 	var all []error
 	for _, err := range []error{e.Err, e.List} {

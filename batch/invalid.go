@@ -37,7 +37,7 @@ type Place struct{ Path, Text string }
 
 const shownPlaces = 10
 
-// Error names the first ten places and counts the others.
+// Error names the first ten places and counts the others. It never shows a custom id.
 func (e *InvalidError) Error() string {
 	var b strings.Builder
 	b.WriteString("batch: not sent: ")

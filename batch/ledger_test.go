@@ -92,6 +92,14 @@ func TestLedgerSurvivesACrash(t *testing.T) {
 			},
 		},
 		{
+			name: "between the reply and the record, five hours ago, with Resend", plan: slow(standin.Plan{}), resend: true, how: batch.ByIDs, posts: 1, made: 1,
+			first: func(w *world, store *mortal) {
+				w.client.API = dying{w.client.API, store, true}
+				w.killed(w.client, requests("a", 3))
+				w.sleep(5 * time.Hour)
+			},
+		},
+		{
 			name: "before the request", plan: slow(standin.Plan{}), doubt: true, atLeast: 10 * time.Minute,
 			first: func(w *world, store *mortal) {
 				w.client.API = dying{w.client.API, store, false}
@@ -286,17 +294,24 @@ func TestLedgerIsToldWhatIdentifyFinds(t *testing.T) {
 		w.counts(2, 2)
 	})
 	in(t, slow(onPost(standin.Step{Kind: standin.Reset})), func(w *world) {
-		other, _, err := w.another().Create(w.Context(), requests("x", 2)) // the reset
-		if err == nil {
-			w.Fatalf("made %v", other)
+		w.client.Ledger = once.New(once.NewMemory(), once.Options{})
+		_, created, err := w.client.Create(w.Context(), requests("a", 3)) // the reset
+		var doubt *batch.DoubtfulError
+		if !errors.As(err, &doubt) {
+			w.Fatalf("error %v", err)
 		}
-		other, _, err = w.another().Create(w.Context(), requests("x", 3))
+		if _, found, err := w.client.Ledger.Record(w.Context(), created.Key); !found || err != nil {
+			w.Errorf("the doubt is not recorded, error %v", err)
+		}
+		other, _, err := w.another().Create(w.Context(), requests("x", 3))
 		if err != nil {
 			w.Fatal(err)
 		}
-		w.client.Ledger = once.New(once.NewMemory(), once.Options{})
 		if _, err := w.client.Identify(w.Context(), []anthropic.MessageBatch{*other}, requests("a", 3)); !errors.Is(err, batch.ErrNotMade) {
 			w.Errorf("error %v", err)
+		}
+		if _, found, err := w.client.Ledger.Record(w.Context(), created.Key); found || err != nil {
+			w.Errorf("the doubt is still recorded, error %v", err)
 		}
 		w.create(requests("a", 3))
 		w.counts(3, 2)

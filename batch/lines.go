@@ -29,10 +29,10 @@ func (e *ReadError) Error() string {
 	return fmt.Sprintf("batch: the results of %s broke off after %d of %d: %v", e.ID, e.Read, e.Want, e.Err)
 }
 
-// Unwrap returns the cause.
+// Unwrap returns the cause, and never hides it behind another.
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// Hint says how to go on.
+// Hint says how to go on; it never suggests a new batch.
 func (e *ReadError) Hint() string {
 	return "read the results again later: they are kept for 29 days, and reading them costs nothing"
 }
@@ -45,7 +45,7 @@ type GoneError struct {
 	Created time.Time
 }
 
-// Error says which results are gone, and since when.
+// Error says which results are gone, and since when. It never holds what a result said.
 func (e *GoneError) Error() string {
 	return fmt.Sprintf("batch: the results of %s are gone: it was created on %s, and they are kept for 29 days",
 		e.ID, e.Created.UTC().Format(time.DateOnly))

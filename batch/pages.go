@@ -36,7 +36,7 @@ type LoopError struct {
 	Cursor string
 }
 
-// Error says what keeps the list from ending.
+// Error says what keeps the list from ending. It never holds an item.
 func (e *LoopError) Error() string {
 	if e.Cursor == "" {
 		return fmt.Sprintf("batch: the list has no end within %d pages and %d items", e.Pages, e.Items)
@@ -44,7 +44,7 @@ func (e *LoopError) Error() string {
 	return fmt.Sprintf("batch: the list goes in a circle at %q, after %d pages and %d items", e.Cursor, e.Pages, e.Items)
 }
 
-// Hint says what can be done about it.
+// Hint says what can be done about it; it never promises that there is an end.
 func (e *LoopError) Hint() string {
 	if e.Cursor == "" {
 		return "allow more pages, or take larger ones"

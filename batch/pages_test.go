@@ -241,11 +241,8 @@ func TestPagesEnd(t *testing.T) {
 			return page(`{"data":[{"id":"a"},{"id":"b"}],"has_more":true}`)
 		}, items: []string{"a", "b", "c"}},
 		{name: "no has_more", fetch: func(after string) (*pagination.Page[thing], error) {
-			if after == "b" {
-				return page(`{"data":[]}`)
-			}
-			return page(`{"data":[{"id":"a"},{"id":"b"}]}`)
-		}, items: []string{"a", "b"}},
+			return page(map[string]string{"": `{"data":[{"id":"a"},{"id":"b"}]}`, "b": `{"data":[{"id":"c"}]}`, "c": `{"data":[]}`}[after])
+		}, items: []string{"a", "b", "c"}},
 		{name: "a page without a list", fetch: func(after string) (*pagination.Page[thing], error) {
 			if after == "a" {
 				return page(`{"type":"error"}`)

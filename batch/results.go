@@ -89,12 +89,12 @@ type MismatchError struct {
 	Results, Requests int
 }
 
-// Error names the batch and what was compared.
+// Error names the batch and what was compared. It never shows a custom id.
 func (e *MismatchError) Error() string {
 	return fmt.Sprintf("batch: not one of the %d results of %s belongs to one of the %d requests", e.Results, e.ID, e.Requests)
 }
 
-// Hint says what to look at.
+// Hint says what to look at; it never suggests to create the batch again.
 func (e *MismatchError) Hint() string {
 	return "it is the batch of other requests: look at the id; if Create adopted it by its count, set Client.Shared"
 }

@@ -24,7 +24,7 @@ type WaitError struct {
 	Err error
 }
 
-// Error names the batch, where it stood, and the cause.
+// Error names the batch, where it stood, and the cause. It never holds what a request says.
 func (e *WaitError) Error() string {
 	at := ""
 	if e.Last != nil {
@@ -37,7 +37,7 @@ func (e *WaitError) Error() string {
 	return fmt.Sprintf("batch: stopped waiting for %s%s: %v", id, at, e.Err)
 }
 
-// Unwrap returns the cause.
+// Unwrap returns the cause, and never hides it behind another.
 func (e *WaitError) Unwrap() error { return e.Err }
 
 // Hint says how to go on; it never suggests a new batch.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"holdfast"
+	"holdfast/internal/endpoint"
 	"holdfast/internal/wire"
 )
 
@@ -41,7 +42,7 @@ type Error struct {
 
 const longestCause = 300 // runes of what others say
 
-// Error tells the provider, the reason and the cause.
+// Error tells the provider, the reason and the cause, in one line. It never holds what a server said of a token.
 func (e *Error) Error() string {
 	text := e.Reason.Error() + " of " + e.Provider
 	if e.Reason != ErrCredentials {
@@ -136,7 +137,11 @@ var credentialHints = map[string]string{
 
 // orVariable is a field, or what it is taken from when it is empty.
 func (s Settings) orVariable(field, value string) string {
-	for _, name := range variables[field+" "+s.Provider] {
+	names := variables[field+" "+s.Provider]
+	if field == "key" {
+		names = endpoint.KeyVariables(s.Provider)
+	}
+	for _, name := range names {
 		if value == "" {
 			value = os.Getenv(name)
 		}

@@ -134,7 +134,8 @@ func newRequest(ctx context.Context, path, body string) *http.Request {
 	}
 	for name, value := range map[string]string{
 		"Content-Type": "application/json", "X-Api-Key": canary, "Authorization": "Bearer " + canary, "Cookie": "session=" + canary, "Anthropic-Version": "2023-06-01",
-		"Anthropic-Workspace-Id": canary, "X-Trace": "kept", "Accept-Encoding": "gzip", "Holdfast-Anything": "ours", "Connection": "keep-alive",
+		"Anthropic-Workspace-Id": canary, "X-Trace": "kept", "Api-Key": canary, "Proxy-Authorization": "Basic " + canary,
+		"X-Goog-Api-Key": canary, "X-Amz-Security-Token": canary, "X-Amz-Date": canary, "X-Amz-Content-Sha256": canary, "Accept-Encoding": "gzip", "Holdfast-Anything": "ours", "Connection": "keep-alive",
 	} {
 		req.Header.Set(name, value)
 	}

@@ -73,8 +73,8 @@ type Settings struct {
 	Base http.RoundTripper
 }
 
-// Validate reports what is missing, contradicts itself or would lead to another host, without a network and without looking for credentials. It changes
-// nothing. The error is an [*Error].
+// Validate reports what is missing, contradicts itself or would lead to another host, without a network and without looking
+// for credentials. It never changes anything. The error is an [*Error].
 func (s Settings) Validate() error {
 	known, ok := endpoint.Cloud(s.Provider)
 	if !ok {
@@ -161,7 +161,7 @@ func (s Settings) missing() error {
 	return nil
 }
 
-// variables are what a field is taken from when it is empty, as the SDK's clients do.
+// variables are what a field is taken from when it is empty, as the SDK's clients do. Those of keys are in package endpoint.
 var variables = map[string][]string{
 	"region " + Bedrock:        {"AWS_REGION", "AWS_DEFAULT_REGION"},
 	"region " + BedrockMantle:  {"AWS_REGION", "AWS_DEFAULT_REGION"},
@@ -170,10 +170,6 @@ var variables = map[string][]string{
 	"workspace " + AWS:         {"ANTHROPIC_AWS_WORKSPACE_ID"},
 	"workspace " + GoogleCloud: {"ANTHROPIC_GOOGLE_CLOUD_WORKSPACE_ID"},
 	"resource " + Foundry:      {"ANTHROPIC_FOUNDRY_RESOURCE", "ANTHROPIC_FOUNDRY_BASE_URL"},
-	"key " + Bedrock:           {"AWS_BEARER_TOKEN_BEDROCK"},
-	"key " + BedrockMantle:     {"AWS_BEARER_TOKEN_BEDROCK", "ANTHROPIC_AWS_API_KEY"},
-	"key " + AWS:               {"ANTHROPIC_AWS_API_KEY"},
-	"key " + Foundry:           {"ANTHROPIC_FOUNDRY_API_KEY"},
 }
 
 func (s Settings) region() string {

@@ -3,6 +3,7 @@ package endpoint
 import (
 	"path/filepath"
 	"runtime"
+	"slices"
 )
 
 // Surroundings are what a process finds around it, for looking without asking a network.
@@ -28,6 +29,10 @@ var keyVariables = map[string][]string{
 	"aws":            {"ANTHROPIC_AWS_API_KEY"},
 	"foundry":        {"ANTHROPIC_FOUNDRY_API_KEY"},
 }
+
+// KeyVariables returns the names of the variables that hold a key of the provider, first come, first served. It never reads
+// them.
+func KeyVariables(provider string) []string { return slices.Clone(keyVariables[provider]) }
 
 // Missing returns what a provider without a key and a file of credentials of its own lacks here; empty when something is
 // found. On a machine of the cloud itself, credentials can come from the machine, which cannot be seen without asking it.
