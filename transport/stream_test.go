@@ -240,9 +240,11 @@ func TestB26_ErrorEventsHaveTheStatusOfTheirType(t *testing.T) {
 func TestB24_OverflowInsideAStreamIsNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := serve(t, stream("data: {\"error\":{\"code\":\"context_length_exceeded\",\"type\":\"invalid_request_error\",\"message\":\"too long\"}}\n\n"))
+		began := time.Now()
 		resp := askStream(t, u.through(transport.New(nil, nil)), u.URL)
-		if resp.StatusCode != 400 {
-			t.Errorf("got %d", resp.StatusCode)
+		e := transport.ErrorOf(resp)
+		if resp.StatusCode != 400 || e == nil || e.Verdict.Kind != holdfast.Overflow || e.Verdict.Code != "context_length_exceeded" || time.Since(began) != 0 {
+			t.Errorf("got %d after %v: %v", resp.StatusCode, time.Since(began), e)
 		}
 		u.expect(t, 1)
 	})
