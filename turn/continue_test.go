@@ -5,8 +5,13 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/anthropics/anthropic-sdk-go/v2"
+	"github.com/anthropics/anthropic-sdk-go/v2/packages/param"
+
+	"holdfast"
 	"holdfast/turn"
 )
 
@@ -146,7 +151,8 @@ func TestEventsTellWhatIsVoid(t *testing.T) {
 		"a continuation begun anew": {[]string{says(whole, "max_tokens"), says(whole, "max_tokens"), says(whole+" Yes.", "end_turn")}, "3:" + whole + " Yes.", "1 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, p turn.Policy) {
+			synctest.Test(t, func(t *testing.T) {
+				p := turn.Policy{}
 				shown, order, void := map[int]string{}, []int{}, []string{}
 				p.OnEvent = func(e turn.Event) {
 					if e.Discarded {
@@ -183,8 +189,8 @@ func TestEventsTellWhatIsVoid(t *testing.T) {
 
 // B64: behind the stop reason nothing is missing, so an answer whose end is torn is not asked for again.
 func TestB64_TornEndOfAWholeAnswer(t *testing.T) {
-	bothWays(t, func(t *testing.T, p turn.Policy) {
-		p.Stream = true
+	synctest.Test(t, func(t *testing.T) {
+		p := turn.Policy{Stream: true}
 		whole := events(says(reply, "end_turn"))
 		u := serve(t, scriptedEvents(whole[:len(whole)-5]))
 		got, err := turn.Run(t.Context(), &u.Messages, &p, question("hi", 60))
@@ -197,8 +203,8 @@ func TestB64_TornEndOfAWholeAnswer(t *testing.T) {
 
 // A stream that ends anywhere before the stop reason is never an answer, though the SDK has no error for it.
 func TestAStreamThatJustEndsIsNoAnswer(t *testing.T) {
-	bothWays(t, func(t *testing.T, p turn.Policy) {
-		p.Stream = true
+	synctest.Test(t, func(t *testing.T) {
+		p := turn.Policy{Stream: true}
 		frames := strings.SplitAfter(events(says(reply, "end_turn")), "\n\n")
 		for n := range len(frames) - 3 { // without the stop reason, the end, and the nothing behind it
 			u := serve(t, scriptedEvents(strings.Join(frames[:n], "")))
@@ -218,12 +224,63 @@ func TestAStreamThatJustEndsIsNoAnswer(t *testing.T) {
 
 // An upstream that holds its connection open behind the answer takes a second, and not the rest of the caller's time.
 func TestAStreamThatNeverClosesIsLeft(t *testing.T) {
-	bothWays(t, func(t *testing.T, p turn.Policy) {
-		p.Stream = true
+	synctest.Test(t, func(t *testing.T) {
+		p := turn.Policy{Stream: true}
 		u := serve(t, lingering(events(says(reply, "end_turn"))))
 		began := time.Now()
 		if got, err := turn.Run(t.Context(), &u.Messages, &p, question("hi", 60)); err != nil || got.Text != reply || time.Since(began) != time.Second {
 			t.Errorf("%v after %v, %+v", err, time.Since(began), got)
+		}
+	})
+}
+
+// The event that ends a stream ends no answer that has no stop reason.
+func TestAnEndWithoutAReasonIsNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		frames := strings.SplitAfter(events(says(reply, "end_turn")), "\n\n")
+		n := len(frames) - 3 // the stop reason
+		u := serve(t, scriptedEvents(strings.Join(frames[:n], "")+strings.Join(frames[n+1:], "")))
+		if m, err := turn.Collect(t.Context(), &u.Messages, question("hi", 60)); m != nil || !errors.Is(err, holdfast.ErrCut) {
+			t.Errorf("%v, %+v", err, m)
+		}
+	})
+}
+
+// A paused turn goes on in its container, beside what the caller asked for, which stands.
+func TestAPauseKeepsItsContainer(t *testing.T) {
+	mine := param.NewOpt("container_mine")
+	skills := []anthropic.SkillParams{{SkillID: "xlsx", Type: "anthropic"}}
+	for want, container := range map[string]anthropic.MessageCreateParamsContainerUnion{
+		`"container_7"`:    {},
+		`"container_mine"`: {OfString: mine},
+		`{"id":"container_7","skills":[{"skill_id":"xlsx","type":"anthropic"}]}`:    {OfContainers: &anthropic.ContainerParams{Skills: skills}},
+		`{"id":"container_mine","skills":[{"skill_id":"xlsx","type":"anthropic"}]}`: {OfContainers: &anthropic.ContainerParams{ID: mine, Skills: skills}},
+	} {
+		bothWays(t, func(t *testing.T, p turn.Policy) {
+			u := serve(t, scripted(paused, spoken))
+			ask := question("hi", 60)
+			ask.Container = container
+			before := string(must1(json.Marshal(ask)))
+			if got, err := turn.Run(t.Context(), &u.Messages, &p, ask); err != nil {
+				t.Fatalf("%v, %+v", err, got)
+			}
+			if diff := same(t, u.body(t, 2).Container, json.RawMessage(want)); diff != "" {
+				t.Error(diff)
+			}
+			if after := string(must1(json.Marshal(ask))); after != before {
+				t.Errorf("the caller's parameters are %s now", after)
+			}
+		})
+	}
+}
+
+// A full window cuts a call as a full budget does, and nobody is to see the half.
+func TestAFullWindowCutsACall(t *testing.T) {
+	bothWays(t, func(t *testing.T, p turn.Policy) {
+		u := serve(t, scripted(replaced(called(`{"path":"a"}`), "model_context_window_exceeded")))
+		got, err := turn.Run(t.Context(), &u.Messages, &p, withTool(100))
+		if !errors.Is(err, turn.ErrTruncated) || len(got.Message.Content) != 0 || got.ToolUses != nil || got.History() != nil {
+			t.Errorf("%v, %+v", err, got)
 		}
 	})
 }
