@@ -47,7 +47,7 @@ func (t *Transport) bedrock() func(context.Context) ([]option.RequestOption, err
 		}
 		return append([]option.RequestOption{bedrock.WithConfig(cfg)}, more...), nil
 	}}
-	return made.get
+	return func(ctx context.Context) ([]option.RequestOption, error) { return fetched(ctx, s, made.get) }
 }
 
 // platform asks bedrock-mantle and the Claude Platform on AWS, whose clients are made alike.
@@ -73,7 +73,7 @@ func (t *Transport) platform() func(context.Context) ([]option.RequestOption, er
 		return inTime{s, cfg.Credentials}, nil
 	}}
 	return func(ctx context.Context) ([]option.RequestOption, error) {
-		p, err := provider.get(ctx)
+		p, err := fetched(ctx, s, provider.get)
 		if err != nil {
 			return nil, err
 		}
@@ -132,16 +132,7 @@ type inTime struct {
 
 // Retrieve implements aws.CredentialsProvider.
 func (p inTime) Retrieve(ctx context.Context) (aws.Credentials, error) {
-	own, cancel := aside(ctx)
-	defer cancel()
-	c, err := p.from.Retrieve(own)
-	if err != nil {
-		if ctx.Err() == nil && own.Err() != nil {
-			err = errors.Join(context.DeadlineExceeded, err)
-		}
-		return c, p.settings.noCredentials(err)
-	}
-	return c, nil
+	return fetched(ctx, p.settings, p.from.Retrieve)
 }
 
 // bearing sends a key, whatever credential the request carries.

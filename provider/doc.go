@@ -10,7 +10,8 @@
 // So a second provider stands in before a saved answer does: one holdfast.Target for each, and an operation that asks the one
 // that holdfast.TargetOf names, as the example of [New] shows.
 //
-// Credentials are looked for when the first request needs them, for at most 10 seconds, and never while a Transport is made. When there are none,
+// Credentials are looked for when the first request needs them, for at most 10 seconds and at most a third of
+// the time that the request has left, and never while a Transport is made. That they did not come in time is remembered for 30 seconds. When there are none,
 // the request fails with an [*Error] that leaves the target for the next one.
 //
 // It never retries, never waits, never logs, never sends the caller's own key or cookie to a provider, never translates what

@@ -108,7 +108,7 @@ func (e *Error) passing() bool {
 	case errors.As(e.Err, &google):
 		return google.Response != nil && google.Response.StatusCode >= http.StatusInternalServerError
 	case errors.Is(e.Err, context.DeadlineExceeded):
-		return true
+		return false // who waited once need not wait again: the next target is asked
 	}
 	return errors.As(e.Err, &network) || errors.As(e.Err, &name)
 }

@@ -180,7 +180,7 @@ func TestWithoutCredentialsTheNextTargetAnswers(t *testing.T) {
 		{"wrong ones at AWS", 0, func(s *provider.Settings) {
 			s.AWSConfig = &aws.Config{Region: region, Credentials: badCredentials{errors.New("expired")}}
 		}, 1, 0},
-		{"AWS that hangs", 0, func(s *provider.Settings) { s.AWSConfig = &aws.Config{Region: region, Credentials: badCredentials{}} }, 2, 20 * time.Second},
+		{"AWS that hangs", 0, func(s *provider.Settings) { s.AWSConfig = &aws.Config{Region: region, Credentials: badCredentials{}} }, 1, 10 * time.Second},
 		{"none around mantle", 2, func(s *provider.Settings) { s.Key = "" }, 1, 0},
 		{"a profile that is not there", 3, func(s *provider.Settings) { s.Key, s.Profile = "", "nobody" }, 1, 0},
 		{"refused at Google", 4, func(s *provider.Settings) { s.GoogleTokens = badTokens{refused} }, 1, 0},

@@ -46,14 +46,13 @@ func (s Settings) foundryAddress() string {
 
 // token fetches a token within a bounded time.
 func (s Settings) token(ctx context.Context) (string, error) {
-	own, cancel := aside(ctx)
-	defer cancel()
-	token, err := s.Tokens(own)
-	if err == nil && token == "" {
-		err = errNothingFound
-	}
-	if err != nil {
-		return "", s.noCredentials(err)
-	}
-	return token, nil
+	return fetched(ctx, s, func(context.Context) (string, error) {
+		own, cancel := context.WithTimeout(endOf{ctx}, credentialTime)
+		defer cancel()
+		token, err := s.Tokens(own)
+		if err == nil && token == "" {
+			err = errNothingFound
+		}
+		return token, err
+	})
 }

@@ -59,19 +59,8 @@ func (k *tokens) before(options []option.RequestOption) func(context.Context) ([
 // wait fetches a token, or finds that there is a good one. A fetch that takes longer than the caller or its time goes on by
 // itself until Google's own client gives up, so that the next call finds what it brought.
 func (k *tokens) wait(ctx context.Context) error {
-	own, cancel := context.WithTimeout(ctx, credentialTime)
-	defer cancel()
-	done := make(chan error, 1)
-	go func() {
-		_, err := k.Token()
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		return err
-	case <-own.Done():
-		return k.settings.noCredentials(own.Err())
-	}
+	_, err := fetched(ctx, k.settings, func(context.Context) (*oauth2.Token, error) { return k.Token() })
+	return err
 }
 
 // Token implements oauth2.TokenSource.
@@ -80,7 +69,7 @@ func (k *tokens) Token() (*oauth2.Token, error) {
 	if err != nil {
 		return nil, err
 	}
-	token, err := source.Token()
+	token, err := calmly(source.Token)
 	if err != nil {
 		return nil, k.settings.noCredentials(err)
 	}

@@ -63,7 +63,8 @@ type Settings struct {
 	// GoogleTokens gives the tokens of Vertex and GoogleCloud, and replaces Credentials. Default: none.
 	GoogleTokens oauth2.TokenSource
 	// Tokens gives Entra ID tokens for Foundry, and replaces Key. It is asked for every request, and should keep them. Its
-	// context ends with the request and carries no values.
+	// context ends with the request and carries no values; a request that has a deadline waits a third of its time, whatever
+	// the function does, and a panic of it is an error.
 	// Default: none.
 	Tokens func(ctx context.Context) (string, error)
 
@@ -71,6 +72,8 @@ type Settings struct {
 	Models map[string]string
 	// Base sends what was signed. Default: http.DefaultTransport. It must not retry by itself.
 	Base http.RoundTripper
+
+	late *late // shared by all requests of a Transport
 }
 
 // Validate reports what is missing, contradicts itself or would lead to another host, without a network and without looking
@@ -200,6 +203,7 @@ func (s Settings) namedResource() string {
 // copied is a copy that shares nothing with what its maker may change.
 func (s Settings) copied() Settings {
 	s.Models = maps.Clone(s.Models)
+	s.late = new(late)
 	if s.Base == nil {
 		s.Base = http.DefaultTransport
 	}
