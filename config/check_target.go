@@ -89,7 +89,9 @@ func (f *File) targetNamed(name string) (Target, bool) {
 
 func (f *File) targetNames() (names []string) {
 	for _, t := range f.Targets {
-		names = append(names, t.Label())
+		if t.Label() != "" { // else it has a mistake of its own
+			names = append(names, t.Label())
+		}
 	}
 	return names
 }
