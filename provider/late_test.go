@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,9 +54,9 @@ func TestCredentialsThatHangLeaveTimeForTheNextTarget(t *testing.T) {
 	for _, c := range sources {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d, asked := doors[c.door], 0
+				d, asked := doors[c.door], atomic.Int32{}
 				c.set(&d.settings, func() {
-					asked++
+					asked.Add(1)
 					time.Sleep(20 * time.Second)
 				})
 				slow, good := d.open(t, standin.Plan{}), doors[1].open(t, standin.Plan{})
@@ -73,12 +74,12 @@ func TestCredentialsThatHangLeaveTimeForTheNextTarget(t *testing.T) {
 				start := time.Now()
 				_, err := slow.RoundTrip(newRequest(ctx, "/v1/messages", question))
 				var own *provider.Error
-				if !errors.As(err, &own) || !errors.Is(err, provider.ErrCredentials) || own.Hint() == "" || time.Since(start) > 0 || asked != 1 {
-					t.Errorf("%v after %v, asked %d times", err, time.Since(start), asked)
+				if !errors.As(err, &own) || !errors.Is(err, provider.ErrCredentials) || own.Hint() == "" || time.Since(start) > 0 || asked.Load() != 1 {
+					t.Errorf("%v after %v, asked %d times", err, time.Since(start), asked.Load())
 				}
 				time.Sleep(31 * time.Second)
-				if _, err = slow.RoundTrip(newRequest(ctx, "/v1/messages", question)); !errors.Is(err, context.DeadlineExceeded) || asked != 1 {
-					t.Errorf("a request whose time is over: %v, asked %d times", err, asked)
+				if _, err = slow.RoundTrip(newRequest(ctx, "/v1/messages", question)); !errors.Is(err, context.DeadlineExceeded) || asked.Load() != 1 {
+					t.Errorf("a request whose time is over: %v, asked %d times", err, asked.Load())
 				}
 			})
 		})
@@ -91,13 +92,14 @@ func TestCredentialsThatHungAreAskedForAgain(t *testing.T) {
 	for _, c := range sources {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d, hang := doors[c.door], 15*time.Second
-				c.set(&d.settings, func() { time.Sleep(hang) })
+				d, hang := doors[c.door], atomic.Int64{}
+				hang.Store(int64(15 * time.Second))
+				c.set(&d.settings, func() { time.Sleep(time.Duration(hang.Load())) })
 				b := d.open(t, standin.Plan{})
 				if _, _, err := post(t, b, "/v1/messages", question); !errors.Is(err, provider.ErrCredentials) || !strings.Contains(err.Error(), "within 10s") {
 					t.Fatal(err)
 				}
-				hang = 0
+				hang.Store(0)
 				time.Sleep(31 * time.Second)
 				if resp, _, err := post(t, b, "/v1/messages", question); err != nil || resp.StatusCode != http.StatusOK {
 					t.Errorf("%v, %v", resp, err)

@@ -138,6 +138,8 @@ type asker struct {
 	saved    *savedBook   // nil: no --saved
 	kept     *savedAnswer // what the saved book gave
 	why      error        // the failure for which it was asked
+	waiting  string       // the target that was waited for last
+	before   int          // attempts before those on it
 }
 
 // newAsker checks everything that can be checked before money is spent.
@@ -204,7 +206,10 @@ func (a *asker) observe(e holdfast.Event) {
 	if e.Kind != holdfast.EventWait {
 		return
 	}
-	say(a.err, "retry %d of %d: %s, %s, waiting %s", e.Attempt, a.retries(), class(e.Verdict), a.now.asked(), seconds(e.Wait))
+	if e.Target != a.waiting { // attempts count over all targets, retries on each
+		a.waiting, a.before = e.Target, e.Attempt-1
+	}
+	say(a.err, "retry %d of %d: %s, %s, waiting %s", e.Attempt-a.before, a.retries(), class(e.Verdict), a.now.asked(), seconds(e.Wait))
 }
 
 func (a *asker) retries() int {
@@ -306,7 +311,7 @@ func (a *asker) explain(err error, trace *holdfast.Trace) error {
 		if a.saved != nil && a.why != nil {
 			say(a.err, "there is no saved answer to this question of %s", a.options.model)
 		}
-		return err
+		return a.unsent(ours, trace)
 	}
 	var v holdfast.Verdict
 	if sent := trace.Attempts(); len(sent) > 0 {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -175,4 +176,22 @@ func (a *asker) from(trace *holdfast.Trace) string {
 		return ""
 	}
 	return " (" + trace.Target() + ")"
+}
+
+// unsent tells of a fallback that could not be asked why, and of those before it what they said last. Any other error is as it was.
+func (a *asker) unsent(ours *holdfast.Error, trace *holdfast.Trace) error {
+	var own *provider.Error
+	if !errors.Is(ours.Reason, holdfast.ErrNoRetry) || !errors.As(ours.Err, &own) {
+		return ours
+	}
+	text, last := "", map[string]string{}
+	for _, sent := range trace.Attempts() {
+		last[sent.Target] = class(sent.Verdict)
+	}
+	for _, t := range a.policy.Targets {
+		if said, ok := last[t.Name]; ok && t.Name != trace.Target() {
+			text += t.Name + ": " + said + "; "
+		}
+	}
+	return failed(own.Hint(), "%s%s: %w", text, trace.Target(), own)
 }

@@ -131,6 +131,45 @@ func TestAskWithoutCredentialsOfTheFallback(t *testing.T) {
 	})
 }
 
+// Without a saved answer the error tells of both: what the first said, what the second lacks and what to do about that.
+func TestAskTellsWhatTheFallbackLacksAndWhatTheFirstSaid(t *testing.T) {
+	bareOfClouds(t)
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, standin.Failing(-1, 529, ""), markedKey)
+		f.policy.Dice, f.policy.Attempts = dice(0), 1
+		f.options.fallback = []string{"foundry:acme"}
+		all, err := f.options.fallbacks(markedQuestion, secondary(t, http.NotFoundHandler()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.stand(all)
+		err = f.ask(t.Context())
+		if err == nil || err.Error() != "anthropic: overloaded_error 529; foundry: provider: no credentials of foundry: nothing was found" || !strings.Contains(hintOf(err), "ANTHROPIC_FOUNDRY_API_KEY") {
+			t.Errorf("%v, hint %s\n%s", err, hintOf(err), f.words.String())
+		}
+	})
+}
+
+// Retries are counted for each target, as the policy does.
+func TestAskCountsRetriesOfEachTarget(t *testing.T) {
+	bareOfClouds(t)
+	t.Setenv("AWS_BEARER_TOKEN_BEDROCK", testcloud.Key)
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, standin.Failing(-1, 529, ""), markedKey)
+		f.policy.Dice, f.policy.Attempts = dice(0), 2
+		f.options.fallback = []string{"bedrock:us-east-1=cloud-sonnet"}
+		all, err := f.options.fallbacks(markedQuestion, secondary(t, testcloud.Bedrock("us-east-1", standin.New(standin.Failing(-1, 503, "")))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.stand(all)
+		_ = f.ask(t.Context())
+		if words := f.words.String(); strings.Count(words, "retry 1 of 1: ") != 2 || strings.Count(words, "retry ") != 2 {
+			t.Errorf("it says\n%s", words)
+		}
+	})
+}
+
 func TestAskFallsBackToATargetOfTheConfiguration(t *testing.T) {
 	bareOfClouds(t)
 	path := filepath.Join(t.TempDir(), "holdfast.yaml")
