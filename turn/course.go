@@ -211,7 +211,7 @@ func (c *Course) settlePause(r *Response) Next {
 	switch {
 	case r.HalfTool: // it could not be sent back as it is
 		return c.settleCut(r, "half a tool call")
-	case c.pauses >= orDefault(c.policy.Pauses, defaultPauses):
+	case c.pauses >= c.policy.pauses():
 		return c.stop(Paused, fmt.Sprintf("paused after %d resumptions", c.pauses))
 	}
 	model := c.goesOn(r)
@@ -224,7 +224,7 @@ func (c *Course) settlePause(r *Response) Next {
 }
 
 func (c *Course) mayFollow() bool {
-	return c.followUps < orDefault(c.policy.FollowUps, defaultFollowUps)
+	return c.followUps < c.policy.followUps()
 }
 
 func (c *Course) next(a Action, why string) Next {

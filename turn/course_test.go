@@ -217,6 +217,10 @@ func TestCourseReachesItsMaximum(t *testing.T) {
 	if n := zero.MaxRequests(); n != 17 {
 		t.Errorf("the zero policy sends up to %d requests, want 17", n)
 	}
+	endless := turn.Policy{FollowUps: math.MaxInt, Pauses: math.MaxInt}
+	if n := endless.MaxRequests(); n != 2001 || endless.Validate() == nil {
+		t.Errorf("a policy without bounds sends at most %d, and is right: %v", n, endless.Validate())
+	}
 }
 
 func FuzzCourse(f *testing.F) {

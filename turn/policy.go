@@ -34,9 +34,9 @@ type Policy struct {
 	// parameters share with the caller's. Nil: nothing but the model is changed.
 	Adapt func(params *anthropic.MessageNewParams)
 	// FollowUps bounds the requests after the first, whatever for: raised budgets, continuations, the fallback model.
-	// Resumed pauses are counted apart. Default: 6. Negative: none.
+	// Resumed pauses are counted apart. Default: 6. Negative: none. Above 1000 it counts as 1000.
 	FollowUps int
-	// Pauses bounds how often a paused turn is resumed. Default: 10. Negative: never.
+	// Pauses bounds how often a paused turn is resumed. Default: 10. Negative: never. Above 1000 it counts as 1000.
 	Pauses int
 
 	// Fallbacks asks the API itself to try other models when one refuses: a list of up to three, or the string
@@ -63,14 +63,20 @@ const (
 	defaultPauses    = 10
 )
 
+// mostRequests bounds FollowUps and Pauses, each: one turn is never a loop that nobody meant.
+const mostRequests = 1000
+
 // maxFallbacks is how long a list of the API's own fallbacks may be.
 const maxFallbacks = 3
 
 // MaxRequests is the most requests that one turn sends under the policy, whatever the answers: 1 + FollowUps + Pauses. The
 // retries of a client are below it, and multiply it. It is never less than 1.
 func (p *Policy) MaxRequests() int {
-	return 1 + orDefault(p.FollowUps, defaultFollowUps) + orDefault(p.Pauses, defaultPauses)
+	return 1 + p.followUps() + p.pauses()
 }
+
+func (p *Policy) followUps() int { return min(orDefault(p.FollowUps, defaultFollowUps), mostRequests) }
+func (p *Policy) pauses() int    { return min(orDefault(p.Pauses, defaultPauses), mostRequests) }
 
 // Validate reports every mistake in the policy at once, joined, each naming its field. It never changes anything. A policy with
 // mistakes still works: fields out of range count as their nearest meaning.
@@ -79,11 +85,16 @@ func (p *Policy) Validate() error {
 	wrong := func(field, format string, args ...any) {
 		mistakes = append(mistakes, fmt.Errorf("turn: policy %s %s", field, fmt.Sprintf(format, args...)))
 	}
-	if p.Continuations > orDefault(p.FollowUps, defaultFollowUps) {
-		wrong("Continuations", "is %d, more than the %d FollowUps", p.Continuations, orDefault(p.FollowUps, defaultFollowUps))
+	if p.Continuations > p.followUps() {
+		wrong("Continuations", "is %d, more than the %d FollowUps", p.Continuations, p.followUps())
 	}
 	if p.Instruction != "" && p.Continuations <= 0 {
 		wrong("Instruction", "is set, but Continuations is not: it is never sent")
+	}
+	for name, n := range map[string]int{"FollowUps": p.FollowUps, "Pauses": p.Pauses} {
+		if n > mostRequests {
+			wrong(name, "is %d, and counts as %d, the most for one turn", n, mostRequests)
+		}
 	}
 	if n := len(p.Fallbacks.OfBetaFallbackArray); n > maxFallbacks {
 		wrong("Fallbacks", "has %d models, more than %d", n, maxFallbacks)
