@@ -200,3 +200,13 @@ func (e *StreamError) Unwrap() error { return e.Err }
 func (e *StreamError) Hint() string {
 	return fmt.Sprintf("ask again; until then count %d input and %d output tokens as billed", e.Usage.Input, e.Usage.Output)
 }
+
+// Verdict is that of the cause. One that nobody knows, such as an event that is no JSON, is the upstream's failure, and
+// may be repeated. It never makes an error of the API, or a caller who left, anything else than they are.
+func (e *StreamError) Verdict() holdfast.Verdict {
+	v := holdfast.Judge(e.Err)
+	if v.Kind == holdfast.Terminal && v.Status == 0 && !v.NotSent {
+		v.Kind, v.Rule = holdfast.Broken, "stream-unreadable"
+	}
+	return v
+}
