@@ -39,18 +39,19 @@ var (
 // floors is the building, lowest floor first. Imports go down only. To move a boundary, change the table and say why in
 // the commit. internal/testnet, internal/testpg and once/storetest are in no list: only tests import them.
 var floors = map[string]floor{
-	"internal/sse":       {},
-	"internal/wire":      {},
-	"internal/testnet":   {},
-	"internal/testcloud": {outside: []string{"github.com/aws/"}}, // imported from tests only, as testnet is
-	"internal/endpoint":  {},                                     // what is known of APIs, as data
-	"internal/strict":    {outside: yaml},                        // reads documents for whoever takes one; knows nothing of calls
-	".":                  {below: []string{"internal/wire"}},
-	"transport":          {below: slices.Concat(internals, []string{"."})},
-	"saved":              {below: slices.Concat(internals, []string{"."}), outside: []string{"modernc.org/sqlite"}},
-	"once":               {below: slices.Concat(internals, []string{"."}), outside: []string{"modernc.org/sqlite", "github.com/jackc/pgx/"}},
-	"once/storetest":     {below: []string{"once"}},                    // for tests of stores
-	"internal/testpg":    {outside: []string{"github.com/jackc/pgx/"}}, // imported from tests only
+	"internal/sse":        {},
+	"internal/wire":       {},
+	"internal/testnet":    {},
+	"internal/testcloud":  {outside: []string{"github.com/aws/"}},    // imported from tests only, as testnet is
+	"internal/endpoint":   {},                                        // what is known of APIs, as data
+	"internal/sqlitefile": {outside: []string{"modernc.org/sqlite"}}, // files that processes share; knows nothing of calls
+	"internal/strict":     {outside: yaml},                           // reads documents for whoever takes one; knows nothing of calls
+	".":                   {below: []string{"internal/wire"}},
+	"transport":           {below: slices.Concat(internals, []string{"."})},
+	"saved":               {below: slices.Concat(internals, []string{"internal/sqlitefile", "."})},
+	"once":                {below: slices.Concat(internals, []string{"internal/sqlitefile", "."}), outside: []string{"github.com/jackc/pgx/"}},
+	"once/storetest":      {below: []string{"once"}},                    // for tests of stores
+	"internal/testpg":     {outside: []string{"github.com/jackc/pgx/"}}, // imported from tests only
 	"provider": {below: slices.Concat(internals, []string{".", "transport", "internal/endpoint"}), // Claude elsewhere, by the SDK's own clients
 		outside: slices.Concat(sdks, []string{"github.com/aws/", "golang.org/x/oauth2", "google.golang.org/api/"})},
 	"standin": {below: slices.Concat(internals, []string{"internal/strict", "standin/internal/request", "standin/internal/answer", "standin/internal/resource", "standin/internal/tape"}),

@@ -6,26 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"time"
 
-	"modernc.org/sqlite"
+	"holdfast/internal/sqlitefile"
 )
 
 const (
 	// application marks a SQLite file as one of effects: "HFon".
 	application   = 0x48466f6e
 	sqliteVersion = 1
-
-	busyTimeout = 5 * time.Second // how long one process waits for another that writes
-	busyPause   = 10 * time.Millisecond
-
-	codeBusy   = 5  // SQLITE_BUSY
-	codeNotADB = 26 // SQLITE_NOTADB
 )
 
 // sqliteSchema is that of version 1. What is asked for by more than the key stands in a column of its own; the rest is the record.
@@ -76,52 +67,16 @@ func openSQLite(path string) (*sql.DB, error) {
 	if err := f.Close(); err != nil {
 		return nil, err
 	}
-	db, err := sql.Open("sqlite", sqliteAddress(path))
-	if err != nil {
-		return nil, err
-	}
-	db.SetMaxOpenConns(4)
-	if err := prepareSQLite(db); err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return db, nil
+	return sqlitefile.Open(path, "full", prepareSQLite)
 }
 
-// sqliteAddress is the file with the settings of each connection. The journal mode is not among them: it would be written into
-// whatever file this is.
-func sqliteAddress(path string) string {
-	settings := url.Values{
-		"_txlock": {"immediate"},
-		"_pragma": {fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), "synchronous(full)", "secure_delete(on)"},
-	}
-	return "file:" + strings.ReplaceAll(url.PathEscape(filepath.ToSlash(path)), "%2F", "/") + "?" + settings.Encode()
-}
+var effectsFile = sqlitefile.Kind{Application: application, Version: sqliteVersion, Schema: sqliteSchema, Made: sqliteMade}
 
-// prepareSQLite makes the file ready. While another process does the same, SQLite may say busy at once instead of waiting.
-func prepareSQLite(db *sql.DB) error {
-	for end := time.Now().Add(busyTimeout); ; {
-		err := prepareSQLiteOnce(context.Background(), db)
-		if sqliteCode(err) != codeBusy || time.Now().After(end) {
-			return err
-		}
-		<-time.After(busyPause)
-	}
-}
-
-func prepareSQLiteOnce(ctx context.Context, db *sql.DB) (err error) {
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
+func prepareSQLite(ctx context.Context, conn *sql.Conn) error {
 	made, err := sqliteMade(ctx, conn)
 	if err == nil && !made {
-		err = createSQLite(ctx, conn)
+		err = effectsFile.Create(ctx, conn)
 	}
-	if err != nil {
-		return err
-	}
-	_, err = conn.ExecContext(ctx, "PRAGMA journal_mode = wal")
 	return err
 }
 
@@ -130,7 +85,7 @@ func sqliteMade(ctx context.Context, conn *sql.Conn) (bool, error) {
 	var app, version, objects int
 	row := conn.QueryRowContext(ctx, "SELECT (SELECT * FROM pragma_application_id), (SELECT * FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)")
 	switch err := row.Scan(&app, &version, &objects); {
-	case sqliteCode(err) == codeNotADB:
+	case sqlitefile.Code(err) == sqlitefile.CodeNotADB:
 		return false, errForeign
 	case err != nil:
 		return false, err
@@ -142,31 +97,6 @@ func sqliteMade(ctx context.Context, conn *sql.Conn) (bool, error) {
 		return false, errForeign
 	}
 	return false, nil
-}
-
-// createSQLite makes the tables and the mark of the file in one transaction.
-func createSQLite(ctx context.Context, conn *sql.Conn) error {
-	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
-		return err
-	}
-	made, err := sqliteMade(ctx, conn) // by another process, a moment ago
-	if err == nil && !made {
-		_, err = conn.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d; %s", application, sqliteVersion, sqliteSchema))
-	}
-	if err != nil {
-		_, undone := conn.ExecContext(ctx, "ROLLBACK")
-		return errors.Join(err, undone)
-	}
-	_, err = conn.ExecContext(ctx, "COMMIT")
-	return err
-}
-
-func sqliteCode(err error) int {
-	var e *sqlite.Error
-	if errors.As(err, &e) {
-		return e.Code() & 0xff
-	}
-	return 0
 }
 
 func openError(path string, err error) error {

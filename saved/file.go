@@ -8,13 +8,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
-	"path/filepath"
-	"strings"
-	"time"
 
-	"modernc.org/sqlite"
+	"holdfast/internal/sqlitefile"
 )
 
 // Error is a store that cannot be opened, read or written.
@@ -85,13 +81,6 @@ CREATE TRIGGER answer_refreshed AFTER UPDATE OF size ON answers BEGIN
 END;
 `
 
-// busyTimeout is how long one process waits for another that writes.
-const (
-	busyTimeout = 5 * time.Second
-	busyPause   = 10 * time.Millisecond
-	codeBusy    = 5 // SQLITE_BUSY
-)
-
 // openFile opens the file, or makes it if there is none. A file of something else is left as it is.
 func openFile(path string) (*sql.DB, error) {
 	if path == "" {
@@ -100,15 +89,7 @@ func openFile(path string) (*sql.DB, error) {
 	if err := checkFile(path); err != nil {
 		return nil, err
 	}
-	db, err := sql.Open("sqlite", address(path))
-	if err != nil {
-		return nil, err
-	}
-	db.SetMaxOpenConns(4)
-	if err := prepare(db); err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return db, nil
+	return sqlitefile.Open(path, "normal", prepare)
 }
 
 // openMemory opens a store that nobody else sees. It lives as long as its one connection.
@@ -123,16 +104,6 @@ func openMemory() (*sql.DB, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
-}
-
-// address is the file with the settings of each connection. What was dropped is overwritten and not only forgotten. The
-// journal mode is not among them: it would be written into whatever file this is.
-func address(path string) string {
-	settings := url.Values{
-		"_txlock": {"immediate"},
-		"_pragma": {fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), "synchronous(normal)", "secure_delete(on)"},
-	}
-	return "file:" + strings.ReplaceAll(url.PathEscape(filepath.ToSlash(path)), "%2F", "/") + "?" + settings.Encode()
 }
 
 // checkFile looks at the header of a file before SQLite does, and makes the file, for its owner alone, if there is none.
@@ -157,44 +128,20 @@ func checkFile(path string) error {
 	return nil
 }
 
-// prepare makes the file ready. While another process does the same SQLite may say busy at once instead of waiting, since two
-// that wait for each other would wait for ever.
-func prepare(db *sql.DB) error {
-	for end := time.Now().Add(busyTimeout); ; {
-		err := prepareOnce(context.Background(), db)
-		if !isBusy(err) || time.Now().After(end) {
-			return err
-		}
-		<-time.After(busyPause)
-	}
-}
+// answerFile has its mark written with its tables and before the file gets its journal: the header that checkFile looks at is that
+// of an empty file or of a marked one.
+var answerFile = sqlitefile.Kind{Application: application, Version: version, Schema: schema, Made: isMade}
 
-func isBusy(err error) bool {
-	var e *sqlite.Error
-	return errors.As(err, &e) && e.Code()&0xff == codeBusy
-}
-
-// prepareOnce makes the tables if there are none, or else sees whether what is there can be read.
-func prepareOnce(ctx context.Context, db *sql.DB) error {
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }()
+// prepare makes the tables if there are none, or else sees whether what is there can be read.
+func prepare(ctx context.Context, conn *sql.Conn) error {
 	made, err := isMade(ctx, conn)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case made:
+		return check(ctx, conn)
 	}
-	if made {
-		err = check(ctx, conn)
-	} else {
-		err = create(ctx, conn)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = conn.ExecContext(ctx, "PRAGMA journal_mode = wal")
-	return err
+	return answerFile.Create(ctx, conn)
 }
 
 func isMade(ctx context.Context, conn *sql.Conn) (bool, error) {
@@ -212,24 +159,6 @@ func check(ctx context.Context, conn *sql.Conn) error {
 		return fmt.Errorf("it is damaged: %s", state)
 	}
 	return nil
-}
-
-// create makes the tables. The mark of the file is written in the same transaction and before the file gets its journal, so
-// that whoever looks at the header meanwhile sees an empty file or a marked one.
-func create(ctx context.Context, conn *sql.Conn) error {
-	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
-		return err
-	}
-	made, err := isMade(ctx, conn) // by another process, a moment ago
-	if err == nil && !made {
-		_, err = conn.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d; %s", application, version, schema))
-	}
-	if err != nil {
-		_, undone := conn.ExecContext(ctx, "ROLLBACK")
-		return errors.Join(err, undone)
-	}
-	_, err = conn.ExecContext(ctx, "COMMIT")
-	return err
 }
 
 // openError says what is wrong with a file, and what to do.
